@@ -84,4 +84,9 @@ def seen(options: argparse.Namespace, expected: Expected, more: Sequence[Kind]) 
         kinds = [*dict.fromkeys([*wanted(expected.rendered, expected.namespace), *more])]
         return connect.run(options, lambda cluster: look(cluster, kinds))
     paths = [path for source in options.sources for path in files.files(Path(source))]
-    return of_files(body for path in dict.fromkeys(paths) for body in files.objects(path))
+    state = of_files(body for path in dict.fromkeys(paths) for body in files.objects(path))
+    if not state.objects:
+        what = f"{', '.join(options.sources[:3])} holds no object of a cluster"
+        remedy = f"kubectl get nodes -o yaml, and kubectl -n {expected.namespace} get pods,daemonsets -o yaml"
+        raise InputError(Finding("GPU936", "error", what, remedy=remedy))
+    return state

@@ -35,6 +35,9 @@ def run(options: argparse.Namespace) -> int:
         remedy = "write pod/NAMESPACE/NAME, node/NAME, daemonset/NAME or nodepolicy/NAME"
         raise InputError(Finding("GPU026", "error", what, remedy=remedy))
     log = ""
+    if options.log and asked[0] in {"node", "nodepolicy"}:
+        what = f"--log is what a container printed, and {options.target} has none"
+        raise InputError(Finding("GPU026", "error", what, remedy="ask for the pod: pod/NAMESPACE/NAME"))
     if options.log:
         try:
             log = Path(options.log).read_text("utf-8", "replace")

@@ -70,7 +70,7 @@ def of_pools(cluster: Cluster, state: State) -> Iterator[Hit]:
         if len(pools) > 1:
             yield Hit("LIV203", f"selected by the pools {', '.join(pools)}", name)
         elif not pools and cluster.pools and has_gpu(nodes[name]):
-            yield Hit("LIV202", "no pool selects it", name, "spec.nodePools")
+            yield Hit("LIV202", "in no pool", name, "spec.nodePools")
 
 
 def _selects(selector: Mapping[str, str], given: Mapping[str, str]) -> bool:
@@ -104,11 +104,13 @@ def _node(pool: Pool, node: Body) -> Iterator[Hit]:
 
 def _labelled(pool: Pool, node: Body) -> Iterator[Hit]:
     name, given = node["metadata"]["name"], labels(node)
+    lacks = [key for key in pool.all_labels if key not in given]
+    if lacks:
+        yield Hit("LIV301", f"lacks {', '.join(lacks)}, which the nodes of pool {pool.name} have", name, pool.path)
     for key, value in pool.all_labels.items():
-        if given.get(key) != value:
-            has = f"has {key}={given[key]}" if key in given else f"lacks {key}"
+        if given.get(key, value) != value:
             path = f"{pool.path}.sharing" if key == keys.PLUGIN_CONFIG else pool.path
-            yield Hit("LIV301", f"{has}; the pool {pool.name} has {key}={value}", name, path)
+            yield Hit("LIV301", f"has {key}={given[key]}; the pool {pool.name} has {key}={value}", name, path)
     product, wanted = given.get(keys.PRODUCT, ""), pool.said.gpuProduct or ""
     if product and wanted and product != wanted and not product.startswith(f"{wanted}-"):
         what = f"its GPUs are {product}; the pool {pool.name} says {wanted}"
@@ -131,10 +133,9 @@ def _driven(pool: Pool, node: Body) -> Iterator[Hit]:
     driver, loaded = pool.driver, labels(node).get(DRIVER_VERSION, "")
     if driver is None or not loaded or not driver.numbers:
         return
-    wanted = ".".join(map(str, driver.numbers))
     numbers = tuple(int(part) for part in loaded.split(".") if part.isdigit())
     if numbers[: len(driver.numbers)] != driver.numbers:
-        what = f"has driver {loaded}; the pool {pool.name} gets {wanted}"
+        what = f"has driver {loaded}; the pool {pool.name} gets {driver.version}"
         yield Hit("LIV402", what, node["metadata"]["name"], pool.path)
 
 

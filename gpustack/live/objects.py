@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 from ..api import keys
+from ..api.objects import Taint
+from ..cluster.scheduling import kept_away, tolerations_of
 from ..model import Body, dotted
 from .drift import differences
-from .nodes import Hit, busy
+from .nodes import Hit, busy, labels
+from .nodes import ready as works
 from .state import State, kind_of
 
 OPERATOR = "gpu-operator"
@@ -22,6 +26,13 @@ def of_kinds(state: State) -> Iterator[Hit]:
     for kind, why in state.unread.items():
         where = f" in {kind.namespace}" if kind.namespace else ""
         yield Hit("LIV001", f"{kind.plural}{where} can't be listed: {why}")
+
+
+def unseen(state: State) -> Iterator[Hit]:
+    """The kinds that tell most, and that nobody looked at: a dump may lack them."""
+    lacking = [kind for kind in ("Node", "Pod", "DaemonSet") if not state.looked(kind)]
+    if lacking and not state.unread:
+        yield Hit("LIV002", f"no {', no '.join(lacking)} was looked at")
 
 
 def drift(rendered: Sequence[Body], state: State) -> Iterator[Hit]:
@@ -48,7 +59,7 @@ def drift(rendered: Sequence[Body], state: State) -> Iterator[Hit]:
 def _short(value: Any) -> str:
     if value is None:
         return "absent"
-    text = str(value)
+    text = value if isinstance(value, str) else json.dumps(value)
     return text if len(text) <= 60 else f"{text[:57]}..."
 
 
@@ -61,6 +72,37 @@ def operator(namespace: str, state: State) -> Iterator[Hit]:
             yield Hit("LIV103", f"Deployment {namespace}/{body['metadata']['name']} runs")
 
 
+def missing(namespace: str, state: State) -> Iterator[Hit]:
+    """Nodes on which a DaemonSet of the stack has no pod though they have its labels, and it tolerates their taints."""
+    if not (state.looked("Pod") and state.looked("Node")):
+        return
+    there = {(_owner(pod).get("uid"), (pod.get("spec") or {}).get("nodeName")) for pod in state.of("Pod", namespace)}
+    for body in state.of("DaemonSet", namespace):
+        spec = ((body.get("spec") or {}).get("template") or {}).get("spec") or {}
+        selector, status = spec.get("nodeSelector") or {}, body.get("status") or {}
+        for node in state.of("Node"):
+            fits = all(labels(node).get(key) == value for key, value in selector.items()) and selector
+            gone = (body["metadata"].get("uid"), node["metadata"]["name"]) not in there
+            if fits and gone and not busy(node) and works(node) and not _repelled(spec, node):
+                what = f"DaemonSet {namespace}/{body['metadata']['name']} has no pod there"
+                yield Hit("LIV404", what, node["metadata"]["name"])
+        wanted, new = (int(status.get(key) or 0) for key in ("desiredNumberScheduled", "updatedNumberScheduled"))
+        driver = labels(body).get(DRIVER[0]) == DRIVER[1]
+        if driver and new < wanted and not state.looked("ControllerRevision"):
+            what = f"DaemonSet {namespace}/{body['metadata']['name']}: {wanted - new} of {wanted} pods"
+            yield Hit("LIV403", f"{what} are made from an older template")
+
+
+def _repelled(spec: Body, node: Body) -> bool:
+    """Whether pods of SPEC don't tolerate a taint of NODE; those of the kubelet a DaemonSet's pods always do."""
+    taints: list[Any] = [
+        Taint(key=each["key"], effect=each.get("effect", ""), value=each.get("value") or "")
+        for each in (node.get("spec") or {}).get("taints") or []
+        if each.get("effect") != "PreferNoSchedule" and not each["key"].startswith("node.kubernetes.io/")
+    ]
+    return bool(kept_away(taints, tolerations_of(spec)))
+
+
 def of_pods(namespace: str, state: State) -> Iterator[Hit]:
     """Pods of the stack's DaemonSets and Deployments that are not ready, by what they wait for, and old drivers."""
     worked_on = {node["metadata"]["name"] for node in state.of("Node") if busy(node)}
@@ -68,8 +110,7 @@ def of_pods(namespace: str, state: State) -> Iterator[Hit]:
     for pod in state.of("Pod", namespace):
         owner = _owner(pod)
         node = str((pod.get("spec") or {}).get("nodeName") or "")
-        gone = "deletionTimestamp" in pod["metadata"] or (pod.get("status") or {}).get("phase") == "Succeeded"
-        if not owner or node in worked_on or gone:
+        if not owner or node in worked_on or "deletionTimestamp" in pod["metadata"]:
             continue
         who = str((pod["metadata"].get("labels") or {}).get("app") or owner.get("name"))
         if why := _waits(pod):
@@ -101,12 +142,19 @@ def _newest(state: State) -> dict[str, str]:
     return {uid: mark for uid, (_, mark) in found.items()}
 
 
+def ready(pod: Body) -> bool:
+    """Whether POD is ready, or has done its work."""
+    status = pod.get("status") or {}
+    conditions = {each.get("type"): each.get("status") for each in status.get("conditions") or []}
+    return conditions.get("Ready") == "True" or status.get("phase") == "Succeeded"
+
+
 def _waits(pod: Body) -> str:
     """Why POD is not ready: the first container that doesn't work, with its reason; "" where it is."""
     status = pod.get("status") or {}
-    conditions = {str(each.get("type")): each for each in status.get("conditions") or []}
-    if conditions.get("Ready", {}).get("status") == "True":
+    if ready(pod):
         return ""
+    conditions = {str(each.get("type")): each for each in status.get("conditions") or []}
     scheduled = conditions.get("PodScheduled", {})
     if scheduled.get("status") == "False":
         return f"not scheduled: {scheduled.get('message') or scheduled.get('reason')}"

@@ -47,15 +47,17 @@ def texts() -> Any:
 
 def verify(expected: Expected, state: State) -> list[Finding]:
     """What is amiss, the worst first; the same of many nodes is one finding."""
-    hits = [*objects.of_kinds(state), *objects.drift(expected.rendered, state)]
+    hits = [*objects.of_kinds(state), *objects.unseen(state), *objects.drift(expected.rendered, state)]
     hits += objects.operator(expected.namespace, state)
     hits += nodes.of_pools(expected.cluster, state)
+    hits += objects.missing(expected.namespace, state)
     hits += objects.of_pods(expected.namespace, state)
     hits += objects.of_policies(state)
-    return sorted(_folded(hits), key=lambda each: ("error", "warning", "note").index(each.severity))
+    found = _folded(hits, expected.namespace)
+    return sorted(found, key=lambda each: ("error", "warning", "note").index(each.severity))
 
 
-def _folded(hits: Iterable[Hit]) -> Iterator[Finding]:
+def _folded(hits: Iterable[Hit], namespace: str) -> Iterator[Finding]:
     groups: dict[tuple[str, str, str], list[str]] = {}
     for hit in hits:
         groups.setdefault((hit.id, hit.what, hit.path), []).extend([hit.node] if hit.node else [])
@@ -63,4 +65,5 @@ def _folded(hits: Iterable[Hit]) -> Iterator[Finding]:
         said = texts()[rule]
         more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
         where = f"{', '.join(names[:NAMED])}{more}: " if names else ""
-        yield Finding(rule, said["severity"], where + what, path=path, why=said["why"], remedy=said["do"])
+        remedy = said["do"].replace("NAMESPACE", namespace)
+        yield Finding(rule, said["severity"], where + what, path=path, why=said["why"], remedy=remedy)

@@ -8,8 +8,9 @@ listed: "I don't know" is an answer, and a guess isn't.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -17,16 +18,22 @@ from typing import Any
 from ..api import keys
 from ..api.objects import Taint, count
 from ..catalog import _data
-from ..cluster.scheduling import excluded, kept_away, tolerations_of
+from ..cluster.scheduling import expressions_of, kept_away, required_terms, tolerations_of, unmet
 from ..model import Body, Finding
 from ..tenants.tenants import findings as of_tenants
 from ..tenants.tenants import pods_in, tenants_of
 from .nodes import has_gpu, labels
+from .nodes import ready as works
+from .objects import ready
 from .state import State, name_of
 from .verify import Expected, verify
 
 KINDS = {"pod": "Pod", "node": "Node", "daemonset": "DaemonSet", "nodepolicy": "NodePolicy"}
 NAMED = 5
+RUNNING = ""
+"""What is said of a container that runs and should have ended."""
+WINDOW = 300
+"""Letters of a line that are shown."""
 
 
 @dataclass(frozen=True)
@@ -61,25 +68,30 @@ def why(expected: Expected, state: State, target: Target, log: str = "") -> list
         (each for each in state.of(target.kind, target.namespace) if each["metadata"]["name"] == target.name), None
     )
     if body is None:
-        return [cause("absent", f"{target} is not there")]
+        where = "is not there" if state.looked(target.kind) else f"may be there: no {target.kind} was looked at"
+        return [cause("absent", f"{target} {where}"), *(_quotas(state, target.namespace) if target.namespace else ())]
     found = [*_signs(_app(body), log)] if log else []
     if target.kind == "Pod":
         found += _pod(expected, state, body)
     elif target.kind == "DaemonSet":
-        for pod in _pods_of(state, body):
-            found += _pod(expected, state, pod)
+        found += _daemons(expected, state, body)
     else:
         found += _by_name(expected, state, target)
-    return [*dict.fromkeys(found)] or [cause("unknown", f"{target}: nothing known; looked at {_looked(state)}")]
+    if found:
+        return [*dict.fromkeys(found)]
+    well = target.kind != "Pod" or ready(body)
+    return [cause("well" if well else "unknown", f"{target}: looked at {_looked(state)}")]
 
 
 def _looked(state: State) -> str:
-    told = sorted({f"{len(bodies)} {kind.plural}" for kind, bodies in state.objects.items() if bodies})
-    return ", ".join(told) or "nothing"
+    numbers: Counter[str] = Counter()
+    for kind, bodies in state.objects.items():
+        numbers[kind.kind] = max(numbers[kind.kind], len(bodies))
+    return ", ".join(f"{kind} ({number})" for kind, number in sorted(numbers.items()) if number) or "nothing"
 
 
 def _by_name(expected: Expected, state: State, target: Target) -> Iterator[Finding]:
-    """What `verify` finds of a node or a NodePolicy, and why the reconciler does nothing there."""
+    """What `verify` finds of a node, what its pods say, and why the reconciler does nothing there."""
     if target.kind == "Node":
         alone = State(
             {
@@ -88,6 +100,9 @@ def _by_name(expected: Expected, state: State, target: Target) -> Iterator[Findi
             }
         )
         yield from (each for each in verify(expected, alone) if each.what.startswith(f"{target.name}: "))
+        for pod in state.of("Pod", expected.namespace):
+            if (pod.get("spec") or {}).get("nodeName") == target.name and not ready(pod):
+                yield from _pod(expected, state, pod)
     for policy in state.of("NodePolicy"):
         for wait in (policy.get("status") or {}).get("waiting") or []:
             mine = target.name in (wait.get("nodes") or []) or target.name == policy["metadata"]["name"]
@@ -97,13 +112,22 @@ def _by_name(expected: Expected, state: State, target: Target) -> Iterator[Findi
                 )
 
 
+def _daemons(expected: Expected, state: State, body: Body) -> Iterator[Finding]:
+    """What `verify` finds of a DaemonSet, and why its pods are not ready: one of each reason, with its node."""
+    name = f"DaemonSet {body['metadata'].get('namespace')}/{body['metadata']['name']}"
+    yield from (each for each in verify(expected, state) if name in each.what)
+    for pod in _pods_of(state, body):
+        node = (pod.get("spec") or {}).get("nodeName") or "no node yet"
+        yield from (replace(each, what=f"{node}: {each.what}") for each in _pod(expected, state, pod))
+
+
 def _pods_of(state: State, owner: Body) -> Iterator[Body]:
     """The pods of a DaemonSet that are not ready, one for each reason."""
     seen = set()
     for pod in state.of("Pod", owner["metadata"].get("namespace")):
         owners = {each.get("uid") for each in pod["metadata"].get("ownerReferences") or []}
         waits = str([[*_states(pod)], (pod.get("status") or {}).get("phase")])
-        if owner["metadata"].get("uid") in owners and waits not in seen:
+        if owner["metadata"].get("uid") in owners and not ready(pod) and waits not in seen:
             seen.add(waits)
             yield pod
 
@@ -125,13 +149,13 @@ def _pod(expected: Expected, state: State, pod: Body) -> Iterator[Finding]:
     told = [*_signs(_app(pod), "\n".join([*texts, *events]))]
     yield from told
     if not placed and status.get("phase", "Pending") == "Pending":
-        yield from _pending(expected, state, pod, space)
+        yield from _pending(expected, state, pod)
     for container, text in _states(pod):
         waits = facts()["init"].get(_app(pod), {}).get(container)
-        if waits and text.startswith("running"):
+        if waits and text == RUNNING:
             yield cause("waits-inside", f"{_app(pod)}: {container} has not ended: {waits}")
-        elif not told and not text.startswith("running"):
-            yield cause("container", f"{name}: {container} is in {text}", namespace=space, name=name)
+        elif not told and text != RUNNING:
+            yield cause("container", f"{name}: {container}: {text}", namespace=space, name=name)
 
 
 def _states(pod: Body) -> Iterator[tuple[str, str]]:
@@ -147,9 +171,10 @@ def _states(pod: Body) -> Iterator[tuple[str, str]]:
                     continue
                 if said and said.get("reason") in {"PodInitializing", "ContainerCreating"}:
                     continue
-                words = [form, *(str((said or {}).get(key) or "") for key in ("reason", "message"))]
+                words = [str((said or {}).get(key) or "") for key in ("reason", "message")]
                 words += [str(last.get(key) or "") for key in ("reason", "message")]
-                yield str(each.get("name")), " ".join(word for word in words if word)
+                told = ": ".join(dict.fromkeys(word for word in words if word))
+                yield str(each.get("name")), told if form != "running" else RUNNING
 
 
 def _signs(app: str, text: str) -> Iterator[Finding]:
@@ -159,33 +184,56 @@ def _signs(app: str, text: str) -> Iterator[Finding]:
             continue
         match = re.search(said["seen"], text, re.IGNORECASE)
         if match:
-            line = next((each for each in text.splitlines() if match[0].splitlines()[0] in each), match[0])
-            yield cause(name, f"{app}: {' '.join(line.split())[:200]}", path=said.get("path", ""))
+            yield cause(name, f"{app}: {_line(text, match.start())}", path=said.get("path", ""))
 
 
-def _pending(expected: Expected, state: State, pod: Body, space: str) -> Iterator[Finding]:
-    """Why no node takes POD: what no node ever could, then what each node lacks now, then quotas."""
+def _line(text: str, at: int) -> str:
+    """The line of TEXT around the place AT, cut where it is long."""
+    begin, end = text.rfind("\n", 0, at) + 1, text.find("\n", at)
+    line = text[begin : end if end >= 0 else len(text)]
+    first = max(0, at - begin - WINDOW // 3)
+    cut = line[first : first + WINDOW]
+    return f"{'...' if first else ''}{' '.join(cut.split())}{'...' if first + WINDOW < len(line) else ''}"
+
+
+def _pending(expected: Expected, state: State, pod: Body) -> Iterator[Finding]:
+    """Why no node takes POD: what no node ever could, then what each node lacks now, and the scheduler's own words."""
     offer = expected.cluster.offer
     never = [each for each in of_tenants(pod, pods_in(pod), offer) if each.severity == "error"]
     yield from (Finding(each.rule, "error", each.what, why=each.why, remedy=each.remedy) for each in never)
     wanted: Mapping[str, int] = next((each.wanted for each in tenants_of(pod, pods_in(pod), offer)), {})
-    if not wanted:
-        return
     reasons: dict[str, list[str]] = {}
+    holders: dict[str, dict[str, None]] = {}
     taken = _taken(state, wanted)
-    for node in state.of("Node"):
+    for node in state.of("Node") if wanted else ():
         if has_gpu(node):
-            reasons.setdefault(_refuses(node, pod, wanted, taken), []).append(node["metadata"]["name"])
+            why_not, who = _refuses(node, pod, wanted, taken)
+            reasons.setdefault(why_not, []).append(node["metadata"]["name"])
+            holders.setdefault(why_not, {}).update(dict.fromkeys(who))
+    free = reasons.pop("", [])
     for reason, names in sorted(reasons.items(), key=lambda each: -len(each[1])):
-        more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
-        if reason:
-            yield cause("refused", f"{', '.join(names[:NAMED])}{more}: {reason}")
+        by = f", by {some([*holders[reason]])}" if holders[reason] else ""
+        yield cause("refused", f"{some(names)}: {reason}{by}")
+    if free:
+        yield cause("room", f"{some(free)}: room for {', '.join(f'{n} {name}' for name, n in wanted.items())}")
+    for each in (pod.get("status") or {}).get("conditions") or []:
+        if each.get("type") == "PodScheduled" and each.get("status") == "False":
+            yield cause("scheduler", f"{each.get('reason')}: {each.get('message')}")
+
+
+def some(names: list[str]) -> str:
+    """The first of NAMES, and how many there are beside."""
+    more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
+    return f"{', '.join(names[:NAMED])}{more}"
+
+
+def _quotas(state: State, space: str) -> Iterator[Finding]:
+    """The quotas of a namespace that have no GPU left: pods beyond them are never made."""
     for quota in state.of("ResourceQuota", space):
         status = quota.get("status") or {}
         for key, most in (status.get("hard") or {}).items():
-            number = wanted.get(key.removeprefix("requests."), 0)
-            used = count(str((status.get("used") or {}).get(key, "0")))
-            if number and used + number > count(str(most)):
+            used = str((status.get("used") or {}).get(key, "0"))
+            if "nvidia.com/" in key and count(used) >= count(str(most)):
                 yield cause(
                     "quota", f"ResourceQuota {space}/{quota['metadata']['name']}: {used} of {most} {key} are used"
                 )
@@ -208,31 +256,46 @@ def _taken(state: State, wanted: Mapping[str, int]) -> Taken:
     return made
 
 
-def _refuses(node: Body, pod: Body, wanted: Mapping[str, int], taken: Taken) -> str:
-    """Why NODE doesn't take POD; "" where it would."""
+def _refuses(node: Body, pod: Body, wanted: Mapping[str, int], taken: Taken) -> tuple[str, list[str]]:
+    """Why NODE doesn't take POD, and who has what it wants; "" where it would."""
     spec, given = node.get("spec") or {}, labels(node)
+    if not works(node):
+        return "not Ready", []
     if spec.get("unschedulable"):
         ours = keys.CORDONED in (node["metadata"].get("annotations") or {})
-        return "the reconciler works on it" if ours else "cordoned"
+        return ("the reconciler works on it" if ours else "cordoned"), []
     taints: list[Any] = [
         Taint(key=each["key"], effect=each.get("effect", ""), value=each.get("value") or "")
         for each in spec.get("taints") or []
         if each.get("effect") != "PreferNoSchedule"
     ]
     if repelling := kept_away(taints, tolerations_of(pod["spec"])):
-        return f"the pod doesn't tolerate {repelling[0].key}"
-    selector = pod["spec"].get("nodeSelector") or {}
-    if any(given.get(key) != value for key, value in selector.items()) or excluded(pod["spec"], given):
-        return "the pod's nodeSelector or affinity is for other labels"
+        return f"the pod doesn't tolerate {repelling[0].key}", []
+    if not _selected(pod["spec"], given):
+        return "the pod's nodeSelector or affinity is for other labels", []
     offers = (node.get("status") or {}).get("allocatable") or {}
     for resource, number in wanted.items():
         has, holders = count(str(offers.get(resource, "0"))), taken.get((node["metadata"]["name"], resource), {})
         if has < number:
-            return f"offers {has} {resource}"
+            return f"offers {has} {resource}", []
         if has - sum(holders.values()) < number:
-            who = ", ".join([*holders][:NAMED]) + (" and others" if len(holders) > NAMED else "")
-            return f"{sum(holders.values())} of {has} {resource} are taken, by {who}"
-    return ""
+            return f"{sum(holders.values())} of {has} {resource} are taken", [*holders]
+    return "", []
+
+
+def _selected(spec: Body, given: Mapping[str, str]) -> bool:
+    """Whether nodeSelector and required affinity of a pod's SPEC are for a node with the labels GIVEN, all of which are
+    known here."""
+    selector, terms = spec.get("nodeSelector") or {}, required_terms(spec)
+    if any(given.get(key) != value for key, value in selector.items()):
+        return False
+    return not terms or any(all(_holds(each, given) for each in expressions_of(term)) for term in terms)
+
+
+def _holds(expression: Mapping[str, Any], given: Mapping[str, str]) -> bool:
+    key = str(expression.get("key"))
+    needs = expression.get("operator") in {"In", "Exists", "Gt", "Lt"}
+    return (key in given if needs else True) and not unmet(expression, given)
 
 
 def _asks(pod: Body, resource: str) -> int:

@@ -50,6 +50,14 @@ RENDERED: list[Body] = [
 ]
 
 
+DAEMONS: Body = {
+    "apiVersion": "apps/v1",
+    "kind": "DaemonSet",
+    "metadata": {"name": "d", "namespace": "gpu-operator", "uid": "d-1"},
+    "spec": {"template": {"spec": {"nodeSelector": {"pool": "t"}, "tolerations": [{"operator": "Exists"}]}}},
+}
+
+
 def node(name: str) -> Body:
     """A node of the pool as it is once all is well."""
     labels = {f"{DEPLOY}{each}": "true" for each in COMPONENTS}
@@ -91,7 +99,7 @@ def policy(name: str, **status: Any) -> Body:
 
 def cluster() -> list[Body]:
     """Two nodes, and the stack on them, as it should be."""
-    return [node("a"), node("b"), pod("d-a", "a"), pod("d-b", "b"), *copy.deepcopy(RENDERED)]
+    return [node("a"), node("b"), pod("d-a", "a"), pod("d-b", "b"), *copy.deepcopy(RENDERED), copy.deepcopy(DAEMONS)]
 
 
 def found(bodies: list[Body], **unread: str) -> list[Finding]:
@@ -177,10 +185,18 @@ FAULTS: dict[str, tuple[Callable[[list[Body]], object], str, str, str]] = {
     "object changed": (lambda bodies: bodies[4]["data"].update(x="2"), "LIV102", "data.x is 2, rendered 1", ""),
     "operator": (lambda bodies: bodies.append(OPERATOR), "LIV103", "Deployment gpu-operator/gpu-operator runs", ""),
     "a node less": (lambda bodies: bodies.pop(0), "LIV201", "has 1 nodes; the policy says 2", f"{POOL}.count"),
-    "no pool": (lambda bodies: bodies.extend([of_no_pool()]), "LIV202", "c: no pool selects it", "spec.nodePools"),
+    "no pool": (lambda bodies: bodies.extend([of_no_pool()]), "LIV202", "c: in no pool", "spec.nodePools"),
+    "no pod": (lambda bodies: bodies.pop(2), "LIV404", "a: DaemonSet gpu-operator/d has no pod there", ""),
+    "old driver, no revisions": (
+        lambda bodies: bodies[5].update(
+            status={"desiredNumberScheduled": 2, "updatedNumberScheduled": 1},
+            metadata={**DAEMONS["metadata"], "labels": {"app.kubernetes.io/component": "nvidia-driver"}},
+        ),
+        "LIV403", "DaemonSet gpu-operator/d: 1 of 2 pods are made from an older template", "",
+    ),
     "not ready": (status("conditions", []), "LIV204", "a: not Ready", ""),
     "cordoned": (of_spec("unschedulable", True), "LIV205", "a: cordoned", ""),
-    "label gone": (label(f"{DEPLOY}device-plugin", None), "LIV301", f"a: lacks {DEPLOY}device-plugin", POOL),
+    "label gone": (label(f"{DEPLOY}device-plugin", None), "LIV301", f"a: lacks {DEPLOY}device-plugin, which", POOL),
     "label paused": (label(f"{DEPLOY}driver", "false"), "LIV301", f"a: has {DEPLOY}driver=false", POOL),
     "product": (label("nvidia.com/gpu.product", "NVIDIA-L4"), "LIV302", "are NVIDIA-L4", f"{POOL}.gpuProduct"),
     "taint": (of_spec("taints", []), "LIV303", "lacks the taint nvidia.com/gpu:NoSchedule", f"{POOL}.taints[0]"),
@@ -251,7 +267,7 @@ def test_a_fault_is_named(name: str) -> None:
 
 def test_every_text_is_needed_and_explained() -> None:
     """Each id is found by a test, and has its line on the page."""
-    tested = {rule for _, rule, _, _ in FAULTS.values()} | {"LIV001", "LIV203", "LIV604"}
+    tested = {rule for _, rule, _, _ in FAULTS.values()} | {"LIV001", "LIV002", "LIV203", "LIV604"}
     assert tested == texts().keys()
     page = (ROOT / "docs" / "verify.md").read_text(encoding="utf-8")
     assert all(f"| {rule} | {each['severity']} | {each['title']} |" in page for rule, each in texts().items())
@@ -278,8 +294,9 @@ def test_what_is_worked_on_is_meant() -> None:
 
 
 def test_what_was_not_looked_at_is_neither_right_nor_wrong() -> None:
-    """A dump without nodes says nothing of nodes; what one may not list is told."""
-    assert found([]) == []
+    """A dump without nodes says nothing of nodes, but that; what one may not list is told."""
+    (finding,) = found([pod("d-a", "a")])
+    assert (finding.rule, finding.what) == ("LIV002", "no Node, no DaemonSet was looked at")
     (finding,) = found(cluster(), Pod="forbidden")
     assert (finding.rule, finding.what) == ("LIV001", "pods in gpu-operator can't be listed: forbidden")
 
@@ -319,11 +336,13 @@ def test_the_verb(project: Project) -> None:
     shown["metadata"]["labels"].pop(VERSION)
     shown["status"]["allocatable"]["nvidia.com/gpu"] = "7"
     project.write("dump.yaml", yaml.safe_dump({"apiVersion": "v1", "kind": "List", "items": [shown]}))
+    project.write("empty.yaml", "items: []\n")
+    assert "holds no object of a cluster" in project.run("verify", "c", "--from", "empty.yaml").err
     words = ("verify", "c", "--from", "dump.yaml")
     told = project.run(*words)
     assert told.code == 2
     assert "policies/c.yaml:" in told.out
     assert "LIV201: the pool training has 1 nodes; the policy says 2" in told.out
     found = project.run(*words, "--format", "json").json
-    assert [each["rule"] for each in found["findings"]] == ["LIV501", "LIV201"]
+    assert [each["rule"] for each in found["findings"]] == ["LIV501", "LIV002", "LIV201"]
     assert '<testsuites name="gpustack verify"' in project.run(*words, "--format", "junit").out

@@ -73,8 +73,21 @@ QUOTA: Body = {
     "metadata": {"name": "team", "namespace": "ml"},
     "status": {"hard": {"requests.nvidia.com/gpu": "4"}, "used": {"requests.nvidia.com/gpu": "4"}},
 }
+GATED = {"type": "PodScheduled", "status": "False", "reason": "SchedulingGated", "message": "gates"}
+TERM = {"matchExpressions": [{"key": "fast", "operator": "In", "values": ["yes"]}]}
+AFFINITY = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [TERM]}}}
+
+
+def asleep() -> list[Body]:
+    """Two nodes whose kubelets are silent."""
+    made = nodes()
+    for each in made:
+        each["status"]["conditions"] = []
+    return made
+
+
 PENDING: dict[str, tuple[list[Body], str, str]] = {
-    "all taken": ([*nodes(), *FULL, tenant()], "WHY110", "a: 8 of 8 nvidia.com/gpu are taken, by ml/one"),
+    "all taken": ([*nodes(), *FULL, tenant()], "WHY110", "a, b: 8 of 8 nvidia.com/gpu are taken, by ml/one, ml/two"),
     "cordoned": ([*nodes(unschedulable=True), tenant()], "WHY110", "a, b: cordoned"),
     "worked on": (
         [
@@ -90,7 +103,13 @@ PENDING: dict[str, tuple[list[Body], str, str]] = {
     ),
     "selector": ([*nodes(), tenant(nodeSelector={"disk": "fast"})], "WHY110", "a, b: the pod's nodeSelector"),
     "too many": ([*nodes(), tenant(number=9)], "WHY110", "a, b: offers 8 nvidia.com/gpu"),
-    "quota": ([*nodes(), QUOTA, tenant()], "WHY111", "ResourceQuota ml/team: 4 of 4 requests.nvidia.com/gpu are used"),
+    "not ready": ([*asleep(), tenant()], "WHY110", "a, b: not Ready"),
+    "affinity": ([*nodes(), tenant(affinity=AFFINITY)], "WHY110", "a, b: the pod's nodeSelector or affinity"),
+    "room": ([*nodes(), tenant()], "WHY112", "a, b: room for 1 nvidia.com/gpu"),
+    "scheduler": (
+        [*nodes(), {**tenant(), "status": {"phase": "Pending", "conditions": [GATED]}}],
+        "WHY113", "SchedulingGated: gates",
+    ),
 }  # fmt: skip
 
 
@@ -211,12 +230,18 @@ def test_a_daemonset_is_asked_by_its_pods() -> None:
 
 def test_what_is_not_known_is_said() -> None:
     """With what was looked at; an object that isn't there is told, too."""
-    body = of_stack("web", phase="Running", conditions=[READY])
+    body = of_stack("web", phase="Running")
     (found,) = told([*nodes(), body], Target("Pod", "web-x", "gpu-operator"))
     assert (found.rule, found.severity) == ("WHY002", "note")
-    assert "looked at 1 pods, 2 nodes" in found.what
+    assert "looked at Node (2), Pod (1)" in found.what
+    body = of_stack("web", phase="Running", conditions=[READY])
+    (well,) = told([*nodes(), body], Target("Pod", "web-x", "gpu-operator"))
+    assert (well.rule, well.severity) == ("WHY003", "note")
     (absent,) = told([], TRAIN)
-    assert absent.rule == "WHY001"
+    assert (absent.rule, absent.what) == ("WHY001", "pod/ml/train-0 may be there: no Pod was looked at")
+    (absent, quota) = told([*nodes(), tenant("other"), QUOTA], TRAIN)
+    assert (absent.rule, absent.what) == ("WHY001", "pod/ml/train-0 is not there")
+    assert (quota.rule, quota.what) == ("WHY111", "ResourceQuota ml/team: 4 of 4 requests.nvidia.com/gpu are used")
 
 
 def test_every_cause_is_tested_and_explained() -> None:
@@ -226,7 +251,7 @@ def test_every_cause_is_tested_and_explained() -> None:
     assert facts()["signs"].keys() <= causes.keys()
     assert all(f"| {each['id']} |" in page for each in causes.values())
     tested = {rule for _, _, rule in (*SIGNS.values(), *LOGS.values())} | {rule for _, rule, _ in PENDING.values()}
-    tested |= {"WHY001", "WHY002", "WHY101", "WHY102", "WHY103", "WHY221"}
+    tested |= {"WHY111", "WHY001", "WHY002", "WHY003", "WHY101", "WHY102", "WHY103", "WHY221"}
     assert {each["id"] for each in causes.values()} == tested
 
 
