@@ -132,7 +132,8 @@ def alert_table() -> str:
     """The alerts: how urgent, when, for how long, which numbers a policy may change, and the runbook."""
     rows = []
     for name, one in alerts.alerts().items():
-        numbers = ", ".join(f"{key} {value}" for key, value in one.set.items()) or "none"
+        limits = {key: " ({min} to {max} {counts})".format_map(limit) for key, limit in one.limits.items()}
+        numbers = ", ".join(f"{key} {value}{limits.get(key, '')}" for key, value in one.set.items()) or "none"
         off = f" Off: {one.why_off}." if one.why_off else ""
         rows.append(
             f"| [{name}](../runbooks/{one.page}.md) | {one.severity} | {one.summary}.{off} | {one.lasts} | {numbers} |"

@@ -14,6 +14,8 @@ from gpustack.catalog._lookup import UnknownName, nearest
 _facts = functools.partial(_data.load, "alerts")
 
 Severity = Literal["page", "ticket"]
+PREFIX = "GPUStack"
+"""What the names of alerts begin with in Prometheus, and not in policies."""
 
 
 class UnknownAlert(UnknownName):
@@ -22,8 +24,8 @@ class UnknownAlert(UnknownName):
 
 @dataclass(frozen=True, slots=True)
 class Alert:
-    """One alert; the data file says what each field means. `set` are its numbers by name; `why_off` is "" for one that
-    is on wherever alerts are.
+    """One alert; the data file says what each field means. `set` are its numbers by name, `limits` says of some which
+    values make sense; `why_off` is "" for one that is on wherever alerts are.
     """
 
     name: str
@@ -38,6 +40,7 @@ class Alert:
     counters: Sequence[str] = ()
     records: Sequence[str] = ()
     set: Mapping[str, int] = field(default_factory=dict)
+    limits: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     pools: Literal["", "nvswitch"] = ""
     node_labels: Sequence[str] = ()
     plain: str = ""
@@ -65,7 +68,7 @@ def alert(name: str) -> Alert:
     """The alert called NAME. UnknownAlert names what looks like it."""
     found = alerts().get(name)
     if found is None:
-        raise UnknownAlert(name, nearest(name.removeprefix("GPUStack"), alerts()))
+        raise UnknownAlert(name, nearest(name.removeprefix(PREFIX), alerts()))
     return found
 
 

@@ -18,7 +18,11 @@ ON = "cluster: {monitoring: true}\nnodePools: [{name: a, os: ubuntu22.04, nodeSe
     ("alerts", "what", "remedy"),
     [
         ("{rules: {XidFatel: {nodes: 3}}}", "there is no alert XidFatel", "did you mean XidFatal"),
-        ("{rules: {GPUStackXidFatal: {nodes: 3}}}", "there is no alert GPUStackXidFatal", "did you mean XidFatal"),
+        ("{rules: {GPUStackXidFatal: {nodes: 3}}}", "there is no alert GPUStackXidFatal", "write XidFatal"),
+        ("{rules: {GpuHot: {threshold: 95}}}", "95 is no threshold of GpuHot, which counts degrees", "from 0 to 30"),
+        ("{rules: {GpuHot: {perPool: {a: {threshold: 31}}}}}", "31 is no threshold of GpuHot", "from 0 to 30"),
+        ("{rules: {ReconcilerRolloutStands: {threshold: 90}}}", "90 is no threshold", "from 600 to 604800"),
+        ("{rules: {AllocatedIdle: {threshold: 0}}}", "which counts percent", "from 1 to 50"),
         ("{rules: {XidFatal: {percent: 3}}}", "the alert XidFatal has no percent", "it has lasts, nodes"),
         (
             "{rules: {XidFatal: {perPool: {a: {percent: 3}}}}}",
@@ -40,6 +44,25 @@ def test_what_is_refused(alerts: str, what: str, remedy: str) -> None:
     (error, *_) = refused.value.errors()
     assert what in error["msg"]
     assert remedy in error.get("ctx", {}).get("remedy", "")
+
+
+def test_all_that_is_refused() -> None:
+    """Each unknown name and each number is told at once, where it stands; numbers at the edge are taken."""
+    names = {"XidFatel": {}, "GpuHott": {}, "GpuHot": {"threshold": 31, "percent": 3}}
+    silences = [{"alert": name, "reason": "x", "until": "2027-01-01"} for name in ("Xid", "XidFatal", "Hot")]
+    with pytest.raises(ValidationError) as refused:
+        Alerts.model_validate({"rules": names, "silence": silences})
+    assert {error["loc"] for error in refused.value.errors()} == {
+        *(
+            ("rules", "XidFatel"),
+            ("rules", "GpuHott"),
+            ("rules", "GpuHot", "threshold"),
+            ("rules", "GpuHot", "percent"),
+        ),
+        *(("silence", 0, "alert"), ("silence", 2, "alert")),
+    }
+    for edge in (0, 30):
+        Alerts.model_validate({"rules": {"GpuHot": {"threshold": edge}}})
 
 
 def test_a_list_of_ones_own() -> None:

@@ -19,7 +19,6 @@ from .alerts_inputs import AlertsInputs, PoolInputs, RuleInputs
 from .prometheus_rules import prometheus_rule
 
 NAME = "gpustack-alerts"
-PREFIX = "GPUStack"
 SERIES = "gpustack:"
 NODE = ', "node", "$1", "Hostname", "(.+)"), "node", "$1", "hostname", "(.+)")'
 """What ends a series of the exporter, to have the label node by either name that the exporter has for it."""
@@ -132,7 +131,7 @@ def rule(one: RuleInputs, inputs: AlertsInputs) -> Body:
     silenced = {"silenced": one.reason} if one.ends else {}
     pool = {"pool": one.only[0]} if len(one.only) == 1 else {}
     return {
-        "alert": f"{PREFIX}{one.name}",
+        "alert": f"{known.PREFIX}{one.name}",
         "expr": expression(one, alert, inputs),
         "for": one.lasts,
         "labels": {"severity": one.severity, **pool, **inputs.labels},

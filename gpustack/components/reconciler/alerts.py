@@ -21,7 +21,7 @@ def alerts(name: str, inputs: ReconcilerInputs) -> Body:
     """The rule NAME-alerts with all of them, with the deadlines of the policy."""
     rules = [
         {
-            "alert": f"GPUStack{alert.name}",
+            "alert": f"{known.PREFIX}{alert.name}",
             "expr": Template(alert.bad).substitute(alert.set, namespace=inputs.namespace, stuck=inputs.stuck_seconds),
             "for": alert.lasts,
             "labels": {"severity": alert.plain},

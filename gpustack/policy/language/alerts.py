@@ -7,16 +7,17 @@ one for a while: in Git, with a reason and an end.
 from __future__ import annotations
 
 import datetime
-from collections.abc import Mapping
-from typing import Annotated
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Any
 
 from pydantic import AfterValidator, Field
+from pydantic_core import PydanticCustomError
 
 from gpustack.catalog import alerts as known
 from gpustack.model import docs
 
 from .base import Section, items, mapping, own, section
-from .forms import form, refuse, refuse_at
+from .forms import form, refuse, refuse_all, refuse_at
 from .types import AtLeast0, AtLeast1, Day, DnsLabel, Duration, LabelValue
 
 SERIES_LABEL = form("series_label")
@@ -91,35 +92,63 @@ class Severities(Section):
     """Of alerts that wait for the morning. Absent: warning."""
 
 
+Wrong = tuple[tuple[str | int, ...], PydanticCustomError, Any]
+"""What is wrong: where, what, and the value."""
+
+
 def _check(rules: dict[str, AlertSettings]) -> dict[str, AlertSettings]:
-    """RULES, or a refusal of the first name or number that no alert has."""
-    for name, said in rules.items():
-        alert = _known(name, (name,))
-        for pool, part in [("", said), *said.perPool.items()]:
-            at = (name, "perPool", pool) if pool else (name,)
-            for number in part.numbers():
-                if number not in alert.set:
-                    has = ", ".join(("lasts", *alert.set))
-                    error = refuse("alert_number", f"the alert {name} has no {number}", f"it has {has}")
-                    raise refuse_at((*at, number), error, getattr(part, number))
-        if said.perPool and not alert.pooled:
-            error = refuse("alert_pools", f"the alert {name} is not about nodes of pools", "leave perPool out")
-            raise refuse_at((name, "perPool"), error, dict(said.perPool))
+    """RULES, or a refusal of each name and number that no alert has."""
+    if wrong := [each for name, said in rules.items() for each in _wrong(name, said)]:
+        raise refuse_all(wrong)
     return rules
 
 
-def _known(name: str, at: tuple[str | int, ...]) -> known.Alert:
+def _wrong(name: str, said: AlertSettings) -> Iterator[Wrong]:
+    """What is wrong about what is SAID of the alert NAME."""
+    if error := _unknown(name):
+        yield (name,), error, name
+        return
+    alert = known.alert(name)
+    for pool, part in [("", said), *said.perPool.items()]:
+        at = (name, "perPool", pool) if pool else (name,)
+        for number, value in part.numbers().items():
+            if error := _number(alert, number, value):
+                yield (*at, number), error, value
+    if said.perPool and not alert.pooled:
+        error = refuse("alert_pools", f"the alert {name} is not about nodes of pools", "leave perPool out")
+        yield (name, "perPool"), error, dict(said.perPool)
+
+
+def _number(alert: known.Alert, number: str, value: int) -> PydanticCustomError | None:
+    """Why the NUMBER of ALERT can't have this VALUE."""
+    if number not in alert.set:
+        has = ", ".join(("lasts", *alert.set))
+        return refuse("alert_number", f"the alert {alert.name} has no {number}", f"it has {has}")
+    limit = alert.limits.get(number)
+    if limit is None or limit["min"] <= value <= limit["max"]:
+        return None
+    what = f"{value} is no {number} of {alert.name}, which counts {limit['counts']}"
+    return refuse("alert_limit", what, f"write a number from {limit['min']} to {limit['max']}")
+
+
+def _unknown(name: str) -> PydanticCustomError | None:
+    """Why there is no alert called NAME, None where there is one."""
     try:
-        return known.alert(name)
+        known.alert(name)
     except known.UnknownAlert as unknown:
-        near = " or ".join(unknown.nearest)
-        remedy = f"did you mean {near}?" if near else f"{docs('components/alerts.md')} lists them"
-        raise refuse_at(at, refuse("alert_name", f"there is no alert {name}", remedy), name) from None
+        bare, near = name.removeprefix(known.PREFIX), " or ".join(unknown.nearest)
+        if bare in known.names():
+            remedy = f"write {bare}: a policy leaves out {known.PREFIX}"
+        else:
+            remedy = f"did you mean {near}?" if near else f"{docs('components/alerts.md')} lists them"
+        return refuse("alert_name", f"there is no alert {name}", remedy)
+    return None
 
 
 def _each_known(silences: list[Silence]) -> list[Silence]:
-    for index, one in enumerate(silences):
-        _known(one.alert, (index, "alert"))
+    found = [((at, "alert"), error, one.alert) for at, one in enumerate(silences) if (error := _unknown(one.alert))]
+    if found:
+        raise refuse_all(found)
     return silences
 
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -38,7 +38,13 @@ def refuse(rule: str, what: str, remedy: str = "") -> PydanticCustomError:
 def refuse_at(place: tuple[str | int, ...], error: PydanticCustomError, value: Any) -> ValidationError:
     """ERROR about the VALUE at PLACE below what is being validated: pydantic takes the place over into its own
     report."""
-    return ValidationError.from_exception_data("policy", [InitErrorDetails(type=error, loc=place, input=value)])
+    return refuse_all([(place, error, value)])
+
+
+def refuse_all(errors: Iterable[tuple[tuple[str | int, ...], PydanticCustomError, Any]]) -> ValidationError:
+    """Several ERRORS at once, each with its place and value, as `refuse_at` does one."""
+    lines = [InitErrorDetails(type=error, loc=place, input=value) for place, error, value in errors]
+    return ValidationError.from_exception_data("policy", lines)
 
 
 LONGEST = 4096

@@ -182,6 +182,8 @@ def test_every_alert_is_whole(name: str) -> None:
     read = {metric.name for metric in named(text.replace("$", "")).metrics if metric.name.startswith("DCGM_")}
     assert read == set(one.counters)
     assert not one.pooled or one.over
+    assert one.set.keys() - {"nodes", "percent"} == one.limits.keys()
+    assert all(limit["min"] <= one.set[number] <= limit["max"] for number, limit in one.limits.items())
 
 
 def test_no_page_is_about_what_is_gone() -> None:
