@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -170,10 +171,12 @@ def test_others_rules_hold_for_ours() -> None:
 @pytest.mark.parametrize("name", list(alerts.alerts()))
 def test_every_alert_is_whole(name: str) -> None:
     """It has words, a runbook that names it, records that exist, counters that the exporter knows, and every metric of
-    the exporter that it reads is among them or in the image's list."""
+    the exporter that it reads is among them or in the image's list. The runbook's title has the
+    name as policies say it. What a number may be is known, and the default is among it."""
     one = alerts.alert(name)
     page = (ROOT / "docs" / "runbooks" / f"{one.page}.md").read_text(encoding="utf-8")
     assert f"`GPUStack{name}`" in page
+    assert name in re.findall(r"\w+", page.splitlines()[0]), "as policies say it"
     assert all(word in page for word in ("**Means.**", "**Look at", "**Do.**"))
     assert one.summary
     assert one.description
