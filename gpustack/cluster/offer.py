@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ..catalog import toolkit
 from ..catalog.gpus import Product
@@ -22,6 +22,7 @@ from .virtual import permitted
 
 if TYPE_CHECKING:
     from ..policy.language.node_pools import NodePool, Taint
+    from ..policy.language.reconciler import PodRule
     from .pool import Pool
     from .resolve import Cluster
 
@@ -84,6 +85,21 @@ class Offer:
     clients: frozenset[str] | None = None
     """Namespaces whose DaemonSets the driver manager takes off a node itself; None where nobody empties nodes."""
 
+    rules: tuple[PodRule, ...] = ()
+    ignores_budgets: bool = False
+    """Whether PodDisruptionBudgets hold up a node for some time only."""
+
+    def becomes(self, labels: Mapping[str, Any], namespace: str) -> str:
+        """What the first of `rules` that is about pods with LABELS in NAMESPACE says becomes of them; "" for none."""
+        return next(
+            (
+                rule.then
+                for rule in self.rules
+                if rule.namespace in (None, namespace) and rule.labels.items() <= labels.items()
+            ),
+            "",
+        )
+
     @property
     def resources(self) -> frozenset[str]:
         """Every resource that nodes are known to have."""
@@ -98,6 +114,7 @@ class Offer:
 def offer(cluster: Cluster) -> Offer:
     """What CLUSTER offers. Never raises for a valid spec."""
     spec = cluster.spec
+    program = spec.reconciler if reconciler.runs(spec) else None
     return Offer(
         pools=tuple(pool.offer for pool in cluster.pools),
         runtime_classes=frozenset(runtime_classes(cluster)),
@@ -110,7 +127,9 @@ def offer(cluster: Cluster) -> Offer:
         and not cluster.dra
         and toolkit.writes_etc_nvidia(images.version(spec.toolkit)),
         permitted=permitted(cluster),
-        clients=frozenset(spec.reconciler.clientNamespaces) if spec.reconciler and reconciler.runs(spec) else None,
+        clients=frozenset(program.clientNamespaces) if program else None,
+        rules=tuple(program.podRules) if program else (),
+        ignores_budgets=bool(program and program.ignoreBudgetsAfterSeconds is not None),
     )
 
 

@@ -128,11 +128,12 @@ def render_findings(spec: ClusterPolicySpec, minor: str, results: Sequence[Resul
 def workload_findings(spec: ClusterPolicySpec) -> Iterator[Finding]:
     """What the rules over tenants' manifests say about those that the policy brings along."""
     from ..cluster.resolve import resolve
-    from ..tenants.tenants import concerned, findings, pods_in
+    from ..tenants.tenants import Others, concerned, findings, pods_in
 
+    others = Others(spec.extraObjects)
     for index, body in enumerate(spec.extraObjects):
         pods = pods_in(body)
-        for finding in findings(body, pods, resolve(spec).offer) if pods or concerned(body) else ():
+        for finding in findings(body, pods, resolve(spec).offer, others) if pods or concerned(body) else ():
             path = f".{finding.path}" if finding.path else ""
             yield dataclasses.replace(finding, path=f"spec.extraObjects[{index}]{path}")
 

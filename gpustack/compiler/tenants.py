@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from ..cluster.resolve import resolve
 from ..model import Finding, GpustackError, InputError
 from ..policy.loading.load import display
-from ..tenants.tenants import findings, pods_in
+from ..tenants.tenants import Others, findings, pods_in
 from .judge import GroupedFinding, due, group
 from .lint import Lint, in_order, read_decisions
 from .manifests import Manifest, files, read
@@ -42,10 +42,11 @@ def lint_workloads(project: Project, paths: Sequence[Path], folder: Path) -> Lin
         raise InputError.of("GPU036", what, remedy=remedy)
     decisions, wrong = read_decisions(project, paths)
     unusable += wrong
+    others = Others([manifest.body for manifest in manifests])
     told = (
         (loaded.name, decisions.waive(path.parent, loaded.name, finding))
         for path, loaded in clusters
-        for finding in about(manifests, loaded)
+        for finding in about(manifests, loaded, others)
         if due(finding, project.today)
     )
     grouped = [GroupedFinding(finding, tuple(dict.fromkeys(names))) for finding, names in group(told)]
@@ -78,14 +79,14 @@ def read_all(folder: Path, root: Path) -> tuple[list[Manifest], list[Finding]]:
     return objects, unusable
 
 
-def about(manifests: Iterable[Manifest], loaded: Loaded) -> Iterator[Finding]:
+def about(manifests: Iterable[Manifest], loaded: Loaded, others: Others) -> Iterator[Finding]:
     """What the rules say about MANIFESTS in the cluster of LOADED, with places in the manifests."""
     offered = resolve(loaded.spec).offer
     for manifest in manifests:
-        yield from about_one(manifest, offered)
+        yield from about_one(manifest, offered, others)
 
 
-def about_one(manifest: Manifest, offered: Offer) -> Iterator[Finding]:
-    """What the rules say about MANIFEST where a cluster offers OFFERED."""
-    for finding in findings(manifest.body, pods_in(manifest.body), offered):
+def about_one(manifest: Manifest, offered: Offer, others: Others) -> Iterator[Finding]:
+    """What the rules say about MANIFEST, beside OTHERS, where a cluster offers OFFERED."""
+    for finding in findings(manifest.body, pods_in(manifest.body), offered, others):
         yield dataclasses.replace(finding, location=manifest.locate(finding.path))

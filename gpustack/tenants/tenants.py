@@ -6,7 +6,7 @@ Where pods stand is found by what they look like, because nobody knows all kinds
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -75,6 +75,17 @@ class Tenant:
         """The place at STEPS below the pod."""
         return dotted((*self.path, *steps))
 
+    @property
+    def namespace(self) -> str:
+        """The namespace of its pods, as far as the manifest says."""
+        return namespace_of(self.body)
+
+    @property
+    def labels(self) -> Mapping[str, Any]:
+        """The labels of its pods: they stand beside the PodSpec."""
+        found = node(self.body, (*self.path[:-1], "metadata", "labels"))
+        return found if isinstance(found, dict) else {}
+
     @cached_property
     def containers(self) -> tuple[tuple[tuple[str, int], dict[str, Any]], ...]:
         """The containers and where they stand below the pod, initial ones first."""
@@ -129,11 +140,48 @@ class Tenant:
 
 
 @dataclass(frozen=True)
+class Others:
+    """The objects of one run, for rules over one that depend on another. Looked through when the first rule asks."""
+
+    bodies: Sequence[Body] = ()
+
+    @cached_property
+    def pods(self) -> Mapping[str, list[tuple[Body, Path, dict[str, Any], bool]]]:
+        """The pods (`pods_in`) of all, by their namespaces."""
+        found: dict[str, list[tuple[Body, Path, dict[str, Any], bool]]] = {}
+        for body in self.bodies:
+            found.setdefault(namespace_of(body), []).extend((body, *each) for each in pods_in(body))
+        return found
+
+    @cached_property
+    def scaled(self) -> frozenset[tuple[str, str]]:
+        """Namespaces and names of what autoscalers among them scale."""
+        names = ((namespace_of(body), node(body, ("spec", "scaleTargetRef", "name"))) for body in self.bodies)
+        return frozenset((space, name) for space, name in names if isinstance(name, str))
+
+
+ALONE = Others()
+"""Nothing is known of other objects."""
+
+
+@dataclass(frozen=True)
 class TenantObject:
-    """An object of a tenant, with pods or without, and the cluster that it is for."""
+    """An object of a tenant, with pods or without, the cluster that it is for, and what else is looked at."""
 
     body: Body
     offer: Offer
+    others: Others = ALONE
+
+    @property
+    def namespace(self) -> str:
+        """Its namespace, as far as the manifest says."""
+        return namespace_of(self.body)
+
+    @property
+    def beside(self) -> list[Tenant]:
+        """The workloads of its namespace in the same run."""
+        pods = self.others.pods.get(self.namespace, ())
+        return [Tenant(body, path, pod, self.offer, whole) for body, path, pod, whole in pods]
 
     @property
     def group(self) -> str:
@@ -152,18 +200,25 @@ def called(body: Body) -> str:
     return f"{body['kind']} {name or '(without a name)'}"
 
 
+def namespace_of(body: Body) -> str:
+    """The namespace of BODY, "default" where it says none."""
+    return str(node(body, ("metadata", "namespace")) or "default")
+
+
 def concerned(body: Body) -> bool:
     """Whether rules have to do with BODY although it may have no pods."""
     group, kind = str(body.get("apiVersion")).rpartition("/")[0], str(body.get("kind"))
     return (group, kind) in {*QUOTAS, BUDGET} or any(f".{group}".endswith(f".{one}") for one in GROUPS)
 
 
-def findings(body: Body, pods: Iterable[tuple[Path, dict[str, Any], bool]], offer: Offer) -> Iterator[Finding]:
+def findings(
+    body: Body, pods: Iterable[tuple[Path, dict[str, Any], bool]], offer: Offer, others: Others = ALONE
+) -> Iterator[Finding]:
     """What all rules over tenants' manifests say about BODY, which has the PODS (`pods_in`), in a cluster that offers
-    OFFER.
+    OFFER, beside the OTHERS of its run.
     """
     for rule in rules_over("manifest"):
-        yield from rule.findings(TenantObject(body, offer))
+        yield from rule.findings(TenantObject(body, offer, others))
     for tenant in tenants_of(body, pods, offer):
         for rule in rules_over("workload"):
             yield from rule.findings(tenant)
