@@ -6,12 +6,12 @@ A19), so that a stolen token moves no node out of its pool, adds no taint, and t
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from ...api import keys
 from ...model import Body
 from ..parts import admission
-from ..parts.admission import named, quoted
+from ..parts.admission import listed, named, quoted
 from ..parts.kube import metadata
 from .reconciler_inputs import ReconcilerInputs
 
@@ -90,7 +90,7 @@ def pod_policy(name: str, inputs: ReconcilerInputs) -> Iterator[Body]:
         parts += [f"request.namespace == {quoted(each.namespace)}"] if each.namespace else []
         allowed.append(f"({' && '.join(parts)})")
     if inputs.ignores_budgets:
-        allowed.append(uses_gpu(inputs.gpu_resources))
+        allowed.append(uses_gpu(inputs.runtime_classes))
     yield from admission.policy(
         f"{name}-pods",
         inputs.guard,
@@ -104,16 +104,17 @@ def pod_policy(name: str, inputs: ReconcilerInputs) -> Iterator[Body]:
     )
 
 
-def uses_gpu(resources: Iterable[str]) -> str:
-    """The expression that a pod asks for a GPU: by a resource, a RuntimeClass or a claim."""
-    own = named("key", sorted(resources), ("nvidia.com/",))
-    asks = f"each.?resources.limits.orValue({{}}).exists(key, {own})"
+def uses_gpu(runtime_classes: Sequence[str]) -> str:
+    """The expression that a pod asks for a GPU: by a resource, by one of RUNTIME_CLASSES, or by a claim. Whose device a
+    claim is for stands in another object, which no expression sees.
+    """
+    asks = "each.?resources.limits.orValue({}).exists(key, key.startsWith('nvidia.com/'))"
     spec = "oldObject.spec"
-    return (
-        f"({spec}.?nodeName.orValue('') != '' && ({spec}.containers.exists(each, {asks}) || "
-        f"{spec}.?initContainers.orValue([]).exists(each, {asks}) || {spec}.?runtimeClassName.orValue('') != '' || "
-        f"size({spec}.?resourceClaims.orValue([])) > 0))"
-    )
+    ways = [f"{spec}.containers.exists(each, {asks})", f"{spec}.?initContainers.orValue([]).exists(each, {asks})"]
+    if runtime_classes:
+        ways.append(f"{spec}.?runtimeClassName.orValue('') in {listed(runtime_classes)}")
+    ways.append(f"size({spec}.?resourceClaims.orValue([])) > 0")
+    return f"({spec}.?nodeName.orValue('') != '' && ({' || '.join(ways)}))"
 
 
 def validations(startup_taints: Iterable[tuple[str, str]]) -> dict[str, str]:

@@ -34,7 +34,6 @@ if TYPE_CHECKING:
 CRD = "nodepolicies.gpustack.dev"
 EVERYWHERE = "all-gpu-nodes"
 """The NodePolicy of a cluster without pools."""
-CDI_CLASSES = ("nvidia-cdi", "nvidia-legacy")
 
 
 class PolicyInputs(Inputs):
@@ -128,14 +127,12 @@ def gpu(pool: Pool) -> Gpu:
     """What is known of the GPUs of POOL. A number that isn't known is 0: some."""
     from ...api import node_policy as policy
 
-    classes = None if pool.cluster.dra else runtime_classes.from_cluster(pool.cluster)
-    names = dict.fromkeys((classes.name, *(CDI_CLASSES if classes.cdi else ()))) if classes else {}
     offers = {} if pool.index is None else pool.capacity.per_node
     return policy.Gpu(
         product=pool.said.gpuProduct or "",
         migCapable=pool.product.mig_capable if pool.product else None,
         resources={name: count or 0 for name, count in offers.items()},
-        runtimeClasses=list(names),
+        runtimeClasses=list(runtime_classes.of_containers(pool.cluster)),
     )
 
 

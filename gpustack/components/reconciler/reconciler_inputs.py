@@ -8,6 +8,7 @@ from ...policy.language import guards, reconciler
 from ...policy.language.base import own
 from ..nfd.nfd_inputs import CONTROL_PLANE, GPU
 from ..parts.common_inputs import Inputs, dump, dumped, image, pull_policy
+from ..toolkit import runtime_classes_inputs as runtime_classes
 
 if TYPE_CHECKING:
     from ...cluster.resolve import Cluster
@@ -22,11 +23,11 @@ class PodLabels(Inputs):
 
 
 class ReconcilerInputs(Inputs):
-    """`deleted` are pods that it may delete; with `ignores_budgets` all that use a GPU, by resources of NVIDIA's or of
-    `gpu_resources`. `startup_taints` are those that it may remove, as key and effect. `guard`: how the API server holds
-    it to its own. `flow_schema` is rendered along; `monitoring`: the Prometheus operator's CRDs are there,
-    `monitoring_labels` are of what it reads, and a node that has been in one phase for `stuck_seconds` is worth an
-    alert. `alerts`: they are rendered here, as the policy has no section of that name.
+    """`deleted` are pods that it may delete; with `ignores_budgets` all that use a GPU, by a resource of NVIDIA's, one
+    of `runtime_classes` or a claim. `startup_taints` are those that it may remove, as key and effect. `guard`: how the
+    API server holds it to its own. `flow_schema` is rendered along; `monitoring`: the Prometheus operator's CRDs are
+    there, `monitoring_labels` are of what it reads, and a node that has been in one phase for `stuck_seconds` is worth
+    an alert. `alerts`: they are rendered here, as the policy has no section of that name.
     """
 
     namespace: str
@@ -42,7 +43,7 @@ class ReconcilerInputs(Inputs):
     guard: guards.Mode = "Deny"
     deleted: tuple[PodLabels, ...] = ()
     ignores_budgets: bool = False
-    gpu_resources: tuple[str, ...] = ()
+    runtime_classes: tuple[str, ...] = ()
     flow_schema: bool = True
     monitoring: bool = False
     monitoring_labels: dict[str, str] = {}
@@ -79,7 +80,7 @@ def from_cluster(cluster: Cluster) -> ReconcilerInputs | None:
             if each.then == "delete"
         ),
         ignores_budgets=section.ignoreBudgetsAfterSeconds is not None,
-        gpu_resources=tuple(sorted({name for pool in cluster.pools for name in pool.capacity.per_node})),
+        runtime_classes=runtime_classes.of_containers(cluster),
         flow_schema=section.flowSchema,
         monitoring=bool(spec.cluster.monitoring),
         monitoring_labels=spec.cluster.monitoringLabels,

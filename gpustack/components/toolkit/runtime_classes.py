@@ -10,8 +10,6 @@ from ..component import Component
 from ..parts.kube import metadata
 from .runtime_classes_inputs import RuntimeClassesInputs
 
-CDI_CLASSES = ("nvidia-cdi", "nvidia-legacy")
-
 
 class RuntimeClasses(Component[RuntimeClassesInputs]):
     """The default class, and with CDI the two that pick a mode explicitly; handlers are called like the classes."""
@@ -19,7 +17,7 @@ class RuntimeClasses(Component[RuntimeClassesInputs]):
     stage: ClassVar[Stage] = "base"
 
     def manifests(self, inputs: RuntimeClassesInputs) -> Iterator[Body]:
-        for name in dict.fromkeys((inputs.name, *(CDI_CLASSES if inputs.cdi else ()))):
+        for name in inputs.names:
             if name in inputs.brought:
                 continue
             labels = {"app.kubernetes.io/component": "gpu-operator"}

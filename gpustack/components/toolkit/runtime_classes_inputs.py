@@ -10,6 +10,9 @@ if TYPE_CHECKING:
     from ...cluster.resolve import Cluster
 
 
+CDI_CLASSES = ("nvidia-cdi", "nvidia-legacy")
+
+
 class RuntimeClassesInputs(Inputs):
     """`name` is the default class; with `cdi` there are two more, one for each way of injecting a GPU. Those in
     `brought` are somebody else's.
@@ -19,6 +22,11 @@ class RuntimeClassesInputs(Inputs):
     cdi: bool = True
     brought: tuple[str, ...] = ()
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        """All of them, each once."""
+        return tuple(dict.fromkeys((self.name, *(CDI_CLASSES if self.cdi else ()))))
+
 
 def from_cluster(cluster: Cluster) -> RuntimeClassesInputs | None:
     """None with the NRI plugin, which needs no RuntimeClass (operator.md 5.5)."""
@@ -27,3 +35,9 @@ def from_cluster(cluster: Cluster) -> RuntimeClassesInputs | None:
         return None
     brought = tuple(sorted({one.name for one in spec.references if one.kind == "RuntimeClass"}))
     return RuntimeClassesInputs(name=cluster.runtime_class, cdi=bool(spec.cdi.enabled), brought=brought)
+
+
+def of_containers(cluster: Cluster) -> tuple[str, ...]:
+    """The RuntimeClasses that give a container GPUs; none where claims do, or the NRI plugin."""
+    classes = None if cluster.dra else from_cluster(cluster)
+    return classes.names if classes else ()

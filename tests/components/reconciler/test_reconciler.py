@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -12,7 +13,7 @@ from gpustack.components.reconciler.reconciler import EVENTS
 from gpustack.components.reconciler.reconciler_inputs import from_cluster
 from gpustack.policy.configurations.promql import named
 from tests.components.common import env, grants, spec
-from tests.components.reconciler.common import IMAGE, POOL, program
+from tests.components.reconciler.common import IMAGE, POOL, program, specs
 
 NAME = "gpustack-reconciler"
 POLICY = f"ValidatingAdmissionPolicy/{NAME}-nodes"
@@ -215,3 +216,23 @@ def test_pods_are_deleted_by_choice_alone() -> None:
     (found,) = ignoring[policy]["spec"]["validations"]
     assert "key.startsWith('nvidia.com/')" in found["expression"]
     assert "job" not in found["expression"]
+
+
+@pytest.mark.parametrize(
+    ("sections", "classes"),
+    [
+        ({}, ["nvidia", "nvidia-cdi", "nvidia-legacy"]),
+        ({"cdi": {"enabled": False}, "operator": {"runtimeClass": "gpu"}}, ["gpu"]),
+        ({"cdi": {"enabled": True, "nriPluginEnabled": True}}, []),
+    ],
+)
+def test_budgets_are_ignored_for_gpus_alone(sections: dict[str, Any], classes: list[str]) -> None:
+    """A pod of another RuntimeClass, a sandbox for example, is none that uses a GPU: the API server holds the program
+    to the classes that NodePolicies name, and to NVIDIA's resources by their domain."""
+    ignoring: dict[str, Any] = {"ignoreBudgetsAfterSeconds": 600}
+    (found,) = program(ignoring, **sections)[f"ValidatingAdmissionPolicy/{NAME}-pods"]["spec"]["validations"]
+    told = re.findall(r"runtimeClassName[^|]*?(?=\)? \|\|)", found["expression"])
+    names = ", ".join(f"'{name}'" for name in classes)
+    assert told == ([f"runtimeClassName.orValue('') in [{names}]"] if classes else [])
+    assert [each["gpu"]["runtimeClasses"] for each in specs(ignoring, **sections).values()] == [classes]
+    assert "key in [" not in found["expression"]

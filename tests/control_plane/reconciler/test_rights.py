@@ -155,7 +155,7 @@ def test_the_file_of_the_mig_managers(stack: Stack, account: Api) -> None:
 
 def test_it_deletes_what_the_policy_names(stack: Stack, account: Api, node: str, tmp_path: Path) -> None:
     """A rule that says `delete` gives the right, and the API server holds it to pods of that rule: by labels, and for
-    budgets that are ignored by what they ask for."""
+    budgets that are ignored by what they ask for: a RuntimeClass that isn't the stack's is no GPU."""
     with pytest.raises(ApiError) as error:
         account.delete("Pod", "none", "default")
     assert error.value.status == 403
@@ -170,6 +170,12 @@ def test_it_deletes_what_the_policy_names(stack: Stack, account: Api, node: str,
     wait_for(lambda: denied_by(account, "gpu") == "", "the policy has changed")
     account.delete("Pod", "gpu", "default", grace=0)
     assert denied_by(account, "web") == "gpustack-reconciler-pods"
+    for runtime in ("nvidia", "sandboxed"):
+        if not stack.api.find("node.k8s.io/v1/RuntimeClass", runtime):
+            meta = {"apiVersion": "node.k8s.io/v1", "kind": "RuntimeClass", "metadata": {"name": runtime}}
+            stack.api.create({**meta, "handler": runtime})
+        stack.api.create(pod(runtime, "default", runtimeClassName=runtime, nodeName=node))
+    assert [denied_by(account, runtime) for runtime in ("nvidia", "sandboxed")] == ["", "gpustack-reconciler-pods"]
 
 
 def denied_by(account: Api, name: str) -> str:
