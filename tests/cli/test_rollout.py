@@ -473,3 +473,40 @@ def test_the_budget_report_asks_every_node(cluster: Live) -> None:
     assert "pods that may take more than 300 s to end\n  work/slow-" in text
     assert "2 nodes of 3: nothing stands against emptying them now" in text
     assert text.endswith("nothing was changed\n")
+
+
+def test_the_budget_report_tells_all_of_a_pod(cluster: Live) -> None:
+    """Whoever clears pods away wants to know everything at once: that nothing makes it anew, that it has data, and that
+    no window is long enough for it; each by the field of the policy that would let it go. One that a rule says to wait
+    for is told as waited for, and isn't evicted."""
+    for pod in list(cluster.world.server.all(PODS)):
+        if pod["metadata"]["namespace"] == "work":
+            cluster.world.server.remove(PODS, pod["metadata"]["name"], "work")
+    bare, job = Workload("bare", 1, grace=7200, owned=False), Workload("job", 1, labels={"kind": "job"})
+    name, awaited = (
+        start(cluster.world, workload, node)["metadata"]["name"]
+        for workload, node in ((bare, "node-0"), (job, "node-1"))
+    )
+    cluster.world.server.edit(PODS, name, {"spec": {"volumes": [{"name": "cache", "emptyDir": {}}]}}, "work")
+    window = {"start": "00:00", "hours": 1, "days": ["sun"]}
+    rules = [{"podSelector": "kind=job", "then": "wait"}]
+    report = ("rollout", "plan", "--budget-report")
+
+    def nodes(**upgrade: Any) -> dict[str, Any]:
+        cluster.world.set_policy(upgrade={"windows": [window], "podRules": rules, **upgrade})
+        return {each["node"]: each for each in cluster.run(*report, "--format", "json").json["nodes"]}
+
+    found = nodes()
+    field = "delete it, or set spec.driver.upgradePolicy.podDeletion"
+    assert found["node-0"]["blockers"] == [
+        f"work/{name} has no controller and would not come back: {field}.force",
+        f"work/{name} has data in an emptyDir: {field}.deleteEmptyDir",
+        f"work/{name} may take 7200 s to end, and the longest window lasts 1 h: a node that it is on is never begun",
+    ]
+    assert (found["node-1"]["waitsFor"], found["node-1"]["evicts"]) == ([f"work/{awaited}"], [])
+    text = cluster.run(*report).out
+    assert f"waited for until they have ended\n  work/{awaited} on node-1\n" in text
+    assert "1 node of 3: nothing stands against emptying them now" in text
+    (data,) = nodes(windows=[{**window, "hours": 2}], podDeletion={"force": True})["node-0"]["blockers"]
+    assert data.endswith("podDeletion.deleteEmptyDir")
+    assert ".drain.force" in nodes(drain={"enable": True, "deleteEmptyDir": True})["node-0"]["blockers"][0]
