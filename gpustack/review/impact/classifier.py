@@ -13,7 +13,7 @@ from typing import Any
 from ...catalog import _data
 from ...model import few
 from ..diff.objects import ObjectChange
-from . import origin, table, versions
+from . import origin, pod_rules, table, versions
 from .leaves import NAMES, Leaf, changed, leaves
 from .origin import Step
 from .rule import Hit, rule
@@ -186,7 +186,9 @@ def policy_field(subject: Subject) -> Iterator[Hit]:
         if step.tier <= OUTAGE:
             leaf = step.leaf
             why = f": {reason}" if (reason := table.why(leaf.path)) else ""
-            yield Hit(f"spec.{leaf.name}", f"{said(leaf, leaf.old)} -> {said(leaf, leaf.new)}{why}", tier=step.tier)
+            plain = f"{said(leaf, leaf.old)} -> {said(leaf, leaf.new)}{why}"
+            for what in pod_rules.WORDS[leaf.path](leaf) if leaf.path in pod_rules.WORDS else [plain]:
+                yield Hit(f"spec.{leaf.name}", what, tier=step.tier)
 
 
 @rule("IMP906", 3, 4, 5)

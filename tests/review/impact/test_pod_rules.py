@@ -1,0 +1,101 @@
+"""A review says of each rule about pods what becomes of them, and that budgets are overridden."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from gpustack.policy.language.spec import ClusterPolicySpec
+from gpustack.review.impact.effects import impact
+from gpustack.review.impact.tiers import POWER
+from tests.review.impact.requests import Values, loaded
+
+DELETED = "are deleted, whatever their PodDisruptionBudgets say"
+AWAITED = "are waited for before anybody is evicted"
+
+
+def rule(then: str, app: str, **more: str) -> Values:
+    """A rule about the pods of APP."""
+    return {"labels": {"app": app}, "then": then, **more}
+
+
+def told(before: Values, after: Values, *, new: bool = False) -> list[str]:
+    """What is told, all of it power, where a reconciler that says BEFORE comes to say AFTER; NEW: in a new cluster."""
+    said = loaded("lab-a100", {}).spec.model_dump(mode="json", exclude_none=True)
+    one, two = (
+        ClusterPolicySpec.model_validate({**said, "reconciler": {**said["reconciler"], **each}})
+        for each in (before, after)
+    )
+    found = impact({"c": ()}, {"c": (None if new else one, two)}, new={"c"} if new else set())
+    effects = [each for each in found.effects if each.where.endswith((".podRules", ".ignoreBudgetsAfterSeconds"))]
+    assert {(each.rule, each.tier) for each in effects} <= {("IMP905", POWER)}
+    return [each.what for each in effects]
+
+
+@pytest.mark.parametrize("new", [False, True])
+def test_no_rule_hides_behind_others(new: bool) -> None:
+    """Each rule is told by itself, whole, that which deletes first, however many stand before it."""
+    long = {f"example.com/{number}": "x" * 63 for number in range(4)}
+    many = [*(rule("wait", f"job-{number}") for number in range(20)), {"labels": long, "then": "delete"}]
+    first, *others = told({}, {"podRules": many}, new=new)
+    labels = ", ".join(f"{key}={value}" for key, value in long.items())
+    assert first == f"rule 21 of 21, new: pods with {labels} in any namespace {DELETED}"
+    assert others == [f"rule {n + 1} of 21, new: pods with app=job-{n} in any namespace {AWAITED}" for n in range(20)]
+
+
+A, B, C = rule("wait", "a"), rule("delete", "b", namespace="ml"), rule("leave", "c")
+SAYS_B = f"pods with app=b in namespace ml {DELETED}"
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "words"),
+    [
+        ([A], [A, B], [f"rule 2 of 2, new: {SAYS_B}"]),
+        ([A, B], [A], [f"no longer a rule: {SAYS_B}"]),
+        (
+            [A],
+            [{**A, "then": "delete"}],
+            [
+                f"rule 1 of 1, new: pods with app=a in any namespace {DELETED}",
+                f"no longer a rule: pods with app=a in any namespace {AWAITED}",
+            ],
+        ),
+        (
+            [A, B],
+            [B, A],
+            [
+                f"rule 1 of 2, which came later: {SAYS_B}",
+                f"rule 2 of 2, which came earlier: pods with app=a in any namespace {AWAITED}",
+            ],
+        ),
+        ([B], [C, B], ["rule 1 of 2, new: pods with app=c in any namespace count as none that use a GPU"]),
+        ([A, A, B], [A, B], ["only rules that stand twice come or go"]),
+    ],
+)
+def test_what_becomes_of_pods(before: list[Any], after: list[Any], words: list[str]) -> None:
+    """A rule that comes, goes or has its turn before another is told; the others aren't."""
+    assert told({"podRules": before}, {"podRules": after}) == words
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "new", "words"),
+    [
+        ({}, 600, False, "not set -> 600: "),
+        ({}, 600, True, "not set -> 600: "),
+        ({"ignoreBudgetsAfterSeconds": 900}, 600, False, "900 -> 600: "),
+    ],
+)
+def test_budgets_that_are_overridden(before: Values, after: int, new: bool, words: str) -> None:
+    """It is told that budgets stop to count, when, and what becomes of the pods; in a new cluster, too."""
+    (what,) = told(before, {"ignoreBudgetsAfterSeconds": after}, new=new)
+    assert what == (
+        f"{words}PodDisruptionBudgets that have held up a node for 600 seconds are overridden, and pods that use its "
+        "GPUs deleted"
+    )
+
+
+def test_budgets_that_count_again() -> None:
+    """Without the time nothing is overridden any more."""
+    (what,) = told({"ignoreBudgetsAfterSeconds": 600}, {})
+    assert what == "600 -> not set: PodDisruptionBudgets hold up a node for as long as they refuse"
