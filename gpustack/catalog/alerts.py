@@ -5,11 +5,13 @@ from __future__ import annotations
 import functools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from string import Template
 from types import MappingProxyType
 from typing import Any, Literal
 
 from gpustack.catalog import _data
 from gpustack.catalog._lookup import UnknownName, nearest
+from gpustack.text.quantities import in_words
 
 _facts = functools.partial(_data.load, "alerts")
 
@@ -50,6 +52,12 @@ class Alert:
     def pooled(self) -> bool:
         """Whether it tells pools apart, so that a policy can say something else for one of them."""
         return "$pool" in self.bad
+
+    def told(self, lasts: str, numbers: Mapping[str, int]) -> str:
+        """The description, where it must be so for LASTS, with these NUMBERS."""
+        threshold = numbers.get("threshold", 0)
+        times = {"lasts": in_words(lasts), "threshold_time": in_words(f"{threshold}s")}
+        return Template(self.description).safe_substitute(numbers, **times)
 
 
 @functools.cache

@@ -20,6 +20,7 @@ UNITS |= {f"{unit}i": Fraction(1024 ** (power + 1)) for power, unit in enumerate
 QUANTITY = re.compile(r"([+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+))(?:([eE][+-]?[0-9]+)|([numkMGTPE]|[KMGTPE]i)?)")
 DECIMAL = {-9: "n", -6: "u", -3: "m", 0: "", 3: "k", 6: "M", 9: "G", 12: "T", 15: "P", 18: "E"}
 MILLISECONDS = {"y": 31536000000, "w": 604800000, "d": 86400000, "h": 3600000, "m": 60000, "s": 1000, "ms": 1}
+WORDS = {"d": "day", "h": "hour", "m": "minute", "s": "second", "ms": "millisecond"}
 BINARY = ("", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei")
 MOST = Fraction(INT64)
 """The largest quantity: the API server takes every larger one for this (apimachinery's ParseQuantity)."""
@@ -66,6 +67,18 @@ def too_much(quantity: str) -> str:
 def milliseconds(duration: str) -> int:
     """How long DURATION (1m30s) is. ValueError for numbers beyond any duration."""
     return sum(int(number) * MILLISECONDS[unit] for number, unit in _PART.findall(duration[:LONGEST]))
+
+
+def in_words(duration: str) -> str:
+    """DURATION as people say it: of 90m "1 hour 30 minutes", of 1h "an hour", of 0s "a moment"."""
+    rest, parts = milliseconds(duration), []
+    for unit, name in WORDS.items():
+        count, rest = divmod(rest, MILLISECONDS[unit])
+        if count:
+            parts.append(f"{count} {name}{'s' if count > 1 else ''}")
+    if len(parts) == 1:
+        return re.sub("^1 ", "an " if parts[0] == "1 hour" else "a ", parts[0])
+    return " ".join(parts) or "a moment"
 
 
 def too_long(duration: str) -> str:

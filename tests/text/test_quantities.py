@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpustack.text.quantities import canonical, size, too_long, too_much
+from gpustack.text.quantities import canonical, in_words, size, too_long, too_much
 
 UNITS = st.sampled_from(["", "n", "u", "m", "k", "M", "G", "T", "Ki", "Mi", "Gi", "Ti", "e3", "E-2"])
 QUANTITIES = st.builds(lambda number, unit: f"{number}{unit}", st.integers(0, 10**6), UNITS)
@@ -107,3 +107,22 @@ def test_the_largest_quantity(quantity: str, fits: bool) -> None:
 def test_the_longest_duration(duration: str, fits: bool) -> None:
     """Prometheus counts nanoseconds in 64 bits, which is 292 years."""
     assert (not too_long(duration)) is fits
+
+
+@pytest.mark.parametrize(
+    ("duration", "words"),
+    [
+        *(
+            ("30m", "30 minutes"),
+            ("1h", "an hour"),
+            ("60m", "an hour"),
+            ("90m", "1 hour 30 minutes"),
+            ("1m", "a minute"),
+        ),
+        *(("3600s", "an hour"), ("1w", "7 days"), ("10h", "10 hours"), ("1500ms", "1 second 500 milliseconds")),
+        *(("0s", "a moment"), ("0", "a moment")),
+    ],
+)
+def test_durations_in_words(duration: str, words: str) -> None:
+    """The same time in the same words, however it is written."""
+    assert in_words(duration) == words

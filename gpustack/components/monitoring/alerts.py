@@ -135,7 +135,12 @@ def rule(one: RuleInputs, inputs: AlertsInputs) -> Body:
         "expr": expression(one, alert, inputs),
         "for": one.lasts,
         "labels": {"severity": one.severity, **pool, **inputs.labels},
-        "annotations": {"summary": alert.summary, "description": alert.description, **where, **silenced},
+        "annotations": {
+            "summary": alert.summary,
+            "description": alert.told(one.lasts, one.numbers),
+            **where,
+            **silenced,
+        },
     }
 
 

@@ -25,7 +25,10 @@ def alerts(name: str, inputs: ReconcilerInputs) -> Body:
             "expr": Template(alert.bad).substitute(alert.set, namespace=inputs.namespace, stuck=inputs.stuck_seconds),
             "for": alert.lasts,
             "labels": {"severity": alert.plain},
-            "annotations": {"summary": alert.summary, "description": f"{alert.description.removesuffix('.')}; {PAGE}."},
+            "annotations": {
+                "summary": alert.summary,
+                "description": f"{alert.told(alert.lasts, alert.set).removesuffix('.')}; {PAGE}.",
+            },
         }
         for alert in known.alerts().values()
         if alert.plain

@@ -18,6 +18,7 @@ from gpustack.components.registry import REGISTRY
 from gpustack.policy.configurations.dcgm_csv import read_metrics
 from gpustack.policy.configurations.promql import named
 from gpustack.review.impact.table import others_alert
+from gpustack.text.quantities import in_words
 from tests.components.common import render, spec
 from tests.components.monitoring.promtool import POOLS, rules
 from tests.components.reconciler.common import IMAGE
@@ -52,6 +53,31 @@ def test_what_an_alert_tells() -> None:
     (plain,) = found({})["GPUStackRowRemapFailed"]
     assert plain["labels"] == {"severity": "warning"}
     assert plain["annotations"]["runbook"] == "gpustack's docs/runbooks/row-remap-failed.md"
+
+
+def test_sentences_follow_the_numbers() -> None:
+    """What an alert says of times and thresholds is what the policy says, for a pool too, and no description has a time
+    that a policy can change."""
+    said = {
+        "ValidatorWaiting": {"lasts": "2h", "perPool": {"a": {"lasts": "90m"}}},
+        "ReconcilerRolloutStands": {"threshold": 7200},
+        "AllocatedIdle": {"lasts": "1d", "threshold": 5},
+        "NodeGpuHot": {"threshold": 10},
+    }
+    for name, texts in {
+        "ValidatorWaiting": ["has waited for 2 hours:", "has waited for 1 hour 30 minutes:"],
+        "ReconcilerRolloutStands": ["For 2 hours no node of policy {{ $labels.policy }}"],
+        "AllocatedIdle": ["less than 5 % busy for a day and the hour before."],
+        "NodeGpuHot": ["is within 10 degrees of the temperature"],
+    }.items():
+        rules_of = found({"rules": said}, **WHOLE)[f"GPUStack{name}"]
+        told = [rule["annotations"]["description"] for rule in rules_of]
+        assert all(text in sentence for text, sentence in zip(texts, told, strict=True)), told
+    for one in alerts.alerts().values():
+        text = one.told("3d", dict.fromkeys(one.set, 86400))
+        assert in_words(one.lasts) not in text, one.name
+        assert "$lasts" not in text
+        assert "$threshold" not in text
 
 
 @pytest.mark.parametrize(
