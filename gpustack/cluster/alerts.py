@@ -101,10 +101,11 @@ def _rules_of(cluster: Cluster, alert: known.Alert, said: AlertSettings) -> Iter
     lasts, numbers = said.lasts or alert.lasts, {**alert.set, **said.numbers()}
     severity = said.severity or alert.severity
     of = switched(cluster) if alert.pools else ()
-    only = () if len(of) == len(cluster.pools) else tuple(name for name in of if name not in said.perPool)
+    apart = {pool: part for pool, part in said.perPool.items() if part.model_dump(exclude_none=True)}
+    only = () if len(of) == len(cluster.pools) else tuple(name for name in of if name not in apart)
     if on and (only or not alert.pools or len(of) == len(cluster.pools)):
-        yield Rule(alert, severity, lasts, numbers, only, () if only else tuple(said.perPool))
-    for pool, part in said.perPool.items():
+        yield Rule(alert, severity, lasts, numbers, only, () if only else tuple(apart))
+    for pool, part in apart.items():
         if (on if part.enabled is None else part.enabled) and (not alert.pools or pool in of):
             yield Rule(alert, severity, part.lasts or lasts, {**numbers, **part.numbers()}, only=(pool,))
 

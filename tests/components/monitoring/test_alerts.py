@@ -55,6 +55,11 @@ def test_what_an_alert_tells() -> None:
     assert plain["annotations"]["runbook"] == "gpustack's docs/runbooks/row-remap-failed.md"
 
 
+def test_a_pool_of_which_nothing_is_said() -> None:
+    """It is counted with the others: by itself it would take nodes away from them, and no review would show why."""
+    assert found({"rules": {"XidFatal": {"perPool": {"a": {}, "b": {"lasts": None}}}}}) == found({})
+
+
 def test_sentences_follow_the_numbers() -> None:
     """What an alert says of times and thresholds is what the policy says, for a pool too, and no description has a time
     that a policy can change."""
