@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 from ...catalog import _data, operator_texts
+from .alerting import ALERTING
 from .amounts import AMOUNTS
 from .contents import TEXTS
 from .leaves import Leaf, Leaves, Path
@@ -298,6 +299,6 @@ BOUNDS: dict[str, Bound] = {
         *(harmless_variable, says_whose, tolerations_by_key, own_series, of_what_is_new, number, operators_text),
         *(rolled, labels_named, for_a_server, referenced, stays_kata, left_on, left_healing, not_emptied),
         *(of_a_new_object, held, nothing_less, nothing_more, kept_longer),
-        *(pods_still_start, pools_fact, pools_runtime, confidential, ends, *AMOUNTS, *TEXTS, *TAGS),
+        *(pods_still_start, pools_fact, pools_runtime, confidential, ends, *ALERTING, *AMOUNTS, *TEXTS, *TAGS),
     )
 }
