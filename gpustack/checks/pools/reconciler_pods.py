@@ -1,19 +1,23 @@
-"""Rules about what the reconciler does with pods of others: a right without its guard, and what never happens."""
+"""Rules about how the reconciler empties nodes: a right without its guard, and what never happens or hardly ever."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, get_args
 
 from ...catalog import kubernetes
 from ...policy.language import guards
+from ...policy.language.node_pools import Day
 from ...policy.language.reconciler import guard, runs
-from ..rule import Hit, rule
+from ..rule import POOLS, Hit, rule
 
 if TYPE_CHECKING:
     from ...cluster.resolve import Cluster
+    from ...policy.language.node_pools import Window
     from ...policy.language.reconciler import Reconciler
     from ...policy.language.spec import ClusterPolicySpec
+
+DAYS = get_args(Day)
 
 
 @rule("GPU840", "error")
@@ -53,3 +57,77 @@ def _unguarded(spec: ClusterPolicySpec) -> tuple[str, str]:
         off[f"guards.mode: {mode}"] = "set spec.guards.mode: Deny"
     why = f"access rights can't say which pods; a guard does, and with {' and '.join(off)} it refuses nothing"
     return why, " and ".join(off.values())
+
+
+@rule("GPU841", "warning")
+def rule_that_never_counts(cluster: Cluster) -> Iterator[Hit]:
+    """A rule about pods all of which an earlier one takes."""
+    spec = cluster.spec
+    every = spec.reconciler.podRules if spec.reconciler is not None and runs(spec) else []
+    for index, each in enumerate(every):
+        for at, other in enumerate(every[:index]):
+            if other.labels.items() <= each.labels.items() and other.namespace in (None, each.namespace):
+                yield Hit(
+                    f"spec.reconciler.podRules[{index}]",
+                    f"no pod is left for this rule (then: {each.then}): reconciler.podRules[{at}] takes them all "
+                    f"(then: {other.then})",
+                    remedy=f"leave out spec.reconciler.podRules[{index}]; or move it before the other",
+                )
+                break
+
+
+@rule("GPU842", "warning")
+def soaks_longer_than_windows(cluster: Cluster) -> Iterator[Hit]:
+    """A node that soaks for longer than nodes may be taken out of service."""
+    spec = cluster.spec
+    seconds = spec.reconciler.soakSeconds if spec.reconciler is not None and runs(spec) else 0
+    spans = [(pool, 60 * longest) for pool in cluster.nodes if (longest := _longest(pool.budget.windows))]
+    short = [(pool, span) for pool, span in spans if span < seconds]
+    for pool, _ in short:
+        whose = "the cluster" if pool.index is None else POOLS
+        yield Hit(
+            "spec.reconciler.soakSeconds",
+            f"reconciler.soakSeconds is {seconds}, and no window of {whose} is open for as long",
+            remedy=f"set spec.reconciler.soakSeconds: {min(span for _, span in short)} or less; or let the windows be "
+            "open for longer",
+            pool="" if pool.index is None else pool.name,
+        )
+
+
+def _longest(windows: Iterable[Window]) -> int:
+    """For how many minutes WINDOWS, those that meet as one, are open at most; 0 for always. Those of another time zone
+    are looked at by themselves.
+    """
+    longest, day, every = 0, 24 * 60, list(windows)
+    for zone in {each.timeZone for each in every}:
+        opens = sorted(
+            ((7 * week + DAYS.index(name)) * day + _minute(each.start), each.hours * 60)
+            for each in every
+            for name in each.days or DAYS
+            for week in (0, 1)
+            if each.timeZone == zone
+        )
+        first = end = -1
+        for begin, lasts in opens:
+            first = begin if begin > end else first
+            end = max(end, begin + lasts)
+            longest = max(longest, end - first)
+    return longest if longest < 7 * day else 0
+
+
+def _minute(start: str) -> int:
+    hour, _, minute = start.partition(":")
+    return 60 * int(hour) + int(minute)
+
+
+@rule("GPU843", "warning")
+def value_twice_in_an_order(cluster: Cluster) -> Iterator[Hit]:
+    """A value that stands twice in the order of nodes."""
+    spec = cluster.spec
+    for index, each in enumerate(spec.reconciler.order.labels if spec.reconciler is not None and runs(spec) else ()):
+        for at, value in enumerate(each.values):
+            if value in each.values[:at]:
+                yield Hit(
+                    f"spec.reconciler.order.labels[{index}].values[{at}]",
+                    f"{value!r} stands twice among the values of {each.key}",
+                )
