@@ -12,12 +12,12 @@ from typing import Any
 from .leaves import Leaf, Path, text
 
 THEN = {
-    "delete": "are deleted, whatever their PodDisruptionBudgets say",
-    "leave": "count as none that use a GPU",
-    "wait": "are waited for before anybody is evicted",
-    "evict": "are evicted",
+    "delete": "deletes, whatever PodDisruptionBudgets say,",
+    "leave": "counts as using no GPU",
+    "wait": "waits, before anybody is evicted, for",
+    "evict": "evicts",
 }
-"""What rules do, the gravest first."""
+"""What rules do, the gravest first. It stands before labels, which may be so many that a comment cuts them."""
 
 
 def rules(leaf: Leaf) -> Iterator[str]:
@@ -33,7 +33,7 @@ def rules(leaf: Leaf) -> Iterator[str]:
         yield f"rule {number} of {len(new)}, {turns[key]}: {_sentence(each)}"
     gone = [each for key, each in old.items() if key not in new]
     for each in gone:
-        yield f"no longer a rule: {_sentence(each)}"
+        yield f"a rule that goes: {_sentence(each)}"
     if not numbered and not gone:
         yield "only rules that stand twice come or go"
 
@@ -46,7 +46,7 @@ def _turn(back: int) -> str:
 def _sentence(rule: dict[str, Any]) -> str:
     labels = ", ".join(f"{key}={value}" for key, value in sorted(rule["labels"].items()))
     where = f"namespace {rule['namespace']}" if rule.get("namespace") else "any namespace"
-    return f"pods with {labels} in {where} {THEN[rule['then']]}"
+    return f"{THEN[rule['then']]} pods in {where} with {labels}"
 
 
 def budgets(leaf: Leaf) -> Iterator[str]:

@@ -11,8 +11,8 @@ from gpustack.review.impact.effects import impact
 from gpustack.review.impact.tiers import POWER
 from tests.review.impact.requests import Values, loaded
 
-DELETED = "are deleted, whatever their PodDisruptionBudgets say"
-AWAITED = "are waited for before anybody is evicted"
+DELETED = "deletes, whatever PodDisruptionBudgets say, pods in"
+AWAITED = "waits, before anybody is evicted, for pods in"
 
 
 def rule(then: str, app: str, **more: str) -> Values:
@@ -35,30 +35,31 @@ def told(before: Values, after: Values, *, new: bool = False) -> list[str]:
 
 @pytest.mark.parametrize("new", [False, True])
 def test_no_rule_hides_behind_others(new: bool) -> None:
-    """Each rule is told by itself, whole, that which deletes first, however many stand before it."""
+    """Each rule is told by itself, whole, that which deletes first, however many stand before it; what it does stands
+    before its labels, since a comment that is too long cuts lines."""
     long = {f"example.com/{number}": "x" * 63 for number in range(4)}
     many = [*(rule("wait", f"job-{number}") for number in range(20)), {"labels": long, "then": "delete"}]
     first, *others = told({}, {"podRules": many}, new=new)
     labels = ", ".join(f"{key}={value}" for key, value in long.items())
-    assert first == f"rule 21 of 21, new: pods with {labels} in any namespace {DELETED}"
-    assert others == [f"rule {n + 1} of 21, new: pods with app=job-{n} in any namespace {AWAITED}" for n in range(20)]
+    assert first == f"rule 21 of 21, new: {DELETED} any namespace with {labels}"
+    assert others == [f"rule {n + 1} of 21, new: {AWAITED} any namespace with app=job-{n}" for n in range(20)]
 
 
 A, B, C = rule("wait", "a"), rule("delete", "b", namespace="ml"), rule("leave", "c")
-SAYS_B = f"pods with app=b in namespace ml {DELETED}"
+SAYS_B = f"{DELETED} namespace ml with app=b"
 
 
 @pytest.mark.parametrize(
     ("before", "after", "words"),
     [
         ([A], [A, B], [f"rule 2 of 2, new: {SAYS_B}"]),
-        ([A, B], [A], [f"no longer a rule: {SAYS_B}"]),
+        ([A, B], [A], [f"a rule that goes: {SAYS_B}"]),
         (
             [A],
             [{**A, "then": "delete"}],
             [
-                f"rule 1 of 1, new: pods with app=a in any namespace {DELETED}",
-                f"no longer a rule: pods with app=a in any namespace {AWAITED}",
+                f"rule 1 of 1, new: {DELETED} any namespace with app=a",
+                f"a rule that goes: {AWAITED} any namespace with app=a",
             ],
         ),
         (
@@ -66,10 +67,10 @@ SAYS_B = f"pods with app=b in namespace ml {DELETED}"
             [B, A],
             [
                 f"rule 1 of 2, which came later: {SAYS_B}",
-                f"rule 2 of 2, which came earlier: pods with app=a in any namespace {AWAITED}",
+                f"rule 2 of 2, which came earlier: {AWAITED} any namespace with app=a",
             ],
         ),
-        ([B], [C, B], ["rule 1 of 2, new: pods with app=c in any namespace count as none that use a GPU"]),
+        ([B], [C, B], ["rule 1 of 2, new: counts as using no GPU pods in any namespace with app=c"]),
         ([A, A, B], [A, B], ["only rules that stand twice come or go"]),
     ],
 )
