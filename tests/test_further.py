@@ -1,4 +1,5 @@
-"""A further release, platform, GPU, alert and GitOps engine are one file each: nothing else has to be touched.
+"""A further release, platform, GPU, alert and GitOps engine are one file of the package each. Docs and tests of their
+own come with them: an alert needs a runbook and a case in which it fires.
 
 They are made up, in a copy of the package and of the tests, in which a pytest of its own runs the tests that hold for
 every catalogue.

@@ -478,11 +478,11 @@ def test_the_budget_report_asks_every_node(cluster: Live) -> None:
 def test_the_budget_report_tells_all_of_a_pod(cluster: Live) -> None:
     """Whoever clears pods away wants to know everything at once: that nothing makes it anew, that it has data, and that
     no window is long enough for it; each by the field of the policy that would let it go. One that a rule says to wait
-    for is told as waited for, and isn't evicted."""
+    for is told as waited for, and nothing stands against it: nobody evicts it."""
     for pod in list(cluster.world.server.all(PODS)):
         if pod["metadata"]["namespace"] == "work":
             cluster.world.server.remove(PODS, pod["metadata"]["name"], "work")
-    bare, job = Workload("bare", 1, grace=7200, owned=False), Workload("job", 1, labels={"kind": "job"})
+    bare, job = Workload("bare", 1, grace=7200, owned=False), Workload("job", 1, owned=False, labels={"kind": "job"})
     name, awaited = (
         start(cluster.world, workload, node)["metadata"]["name"]
         for workload, node in ((bare, "node-0"), (job, "node-1"))
@@ -504,6 +504,7 @@ def test_the_budget_report_tells_all_of_a_pod(cluster: Live) -> None:
         f"work/{name} may take 7200 s to end, and the longest window lasts 1 h: a node that it is on is never begun",
     ]
     assert (found["node-1"]["waitsFor"], found["node-1"]["evicts"]) == ([f"work/{awaited}"], [])
+    assert found["node-1"]["blockers"] == []
     text = cluster.run(*report).out
     assert f"waited for until they have ended\n  work/{awaited} on node-1\n" in text
     assert "1 node of 3: nothing stands against emptying them now" in text

@@ -74,6 +74,21 @@ def test_a_rule_says_that_a_pod_stays(then: str) -> None:
     assert phase == "Held" if then == "wait" else phase not in {"Held", "Evicting"}
 
 
+@pytest.mark.parametrize("how", ["rule", "selector"])
+@pytest.mark.parametrize("timeout", [0, 3600])
+def test_what_is_never_evicted_is_not_asked_whether_it_could_be(how: str, timeout: int) -> None:
+    """A pod whose budget allows nobody to go, and that is waited for: its node is cordoned and waits until it ended.
+    With a time after which it is evicted, it is known beforehand that it can't be."""
+    history = one_node(
+        Workload("job", 1, max_unavailable=0, ends_after=10_000, labels={"uses-gpu": "true"}),
+        podRules=[{"podSelector": LABEL, "then": "wait"}] if how == "rule" else [],
+        waitForCompletion={"podSelector": LABEL if how == "selector" else "", "timeoutSeconds": timeout},
+    )
+    run(history, 12)
+    assert ways(history) == []
+    assert (m.operation(history.world.node("n0")).get("phase") == "Held") == (timeout == 0)
+
+
 def test_rules_in_their_order_and_namespace() -> None:
     """The first that a pod matches counts; one of another namespace doesn't match."""
     found = pod(REPLICAS)

@@ -65,6 +65,8 @@ def _obstacles(look: Look, view: View, listed: Sequence[Pod]) -> Iterator[str]:
     if view.policy is None:
         return
     uses, upgrade = uses_of(look.known, view), view.policy.spec.upgrade
+    ending = pods.ending(pods.to_evict(listed, uses), look.known.now)
+    listed = pods.evictable(listed, upgrade.waitForCompletion, uses)
     using = pods.to_evict(listed, uses)
     texts = [text for pod in using for text in _of_pod(pod, upgrade.podDeletion, "podDeletion", uses.rules)]
     if texts and upgrade.drain.enable:
@@ -79,7 +81,7 @@ def _obstacles(look: Look, view: View, listed: Sequence[Pod]) -> Iterator[str]:
             f"{longest} h: a node that it is on is never begun"
         )
     late = "" if never else evictions.too_long(look.known, view.policy, using)
-    yield from filter(None, (late, pods.ending(using, look.known.now), evictions.in_vain(view, using)))
+    yield from filter(None, (late, ending, evictions.in_vain(view, using)))
 
 
 def _of_pod(pod: Pod, how: PodDeletion | Drain, section: str, rules: Sequence[PodRule]) -> Iterator[str]:

@@ -1,5 +1,6 @@
 """Why the toolkit gets each of its variables (operator.md 7.2): `environment` for what is so on every node, then
-`configure_runtime` for the container runtime, whose files are mounted where the variables say.
+`configure_runtime` for the container runtime (CONTAINERD_SOCKET and its like, with the paths of runtimes.py), whose
+files are mounted where the variables say.
 
 What they depend on comes from the policy by way of `Common` (parts/common_inputs.py): `cdi` and `nri` are its section
 `cdi`, `install_dir` is `toolkit.installDir`, `runtime` that of the pools, and `runtime_class` `operator.runtimeClass`.

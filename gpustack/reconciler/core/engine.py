@@ -96,10 +96,12 @@ def trial(known: Snapshot, view: View) -> tuple[list[Pod], list[str]]:
     if policy is None:
         return [], []
     finish = operation_for(known, view, policy, Due(("driver",), Target())).finish
-    listed = known.pods.get(view.name, ())
-    obstacles = pods.obstacles(listed, uses_of(known, view), finish)
-    using = pods.to_evict(listed, uses_of(known, view))
-    text = pods.ending(using, known.now) or evictions.too_long(known, policy, using)
+    uses = uses_of(known, view)
+    every = known.pods.get(view.name, ())
+    listed = pods.evictable(every, finish.wait, uses)
+    obstacles = pods.obstacles(listed, uses, finish)
+    using = pods.to_evict(listed, uses)
+    text = pods.ending(pods.to_evict(every, uses), known.now) or evictions.too_long(known, policy, using)
     text = text or evictions.in_vain(view, using)
     obstacles = obstacles or ([text] if text else [])
     tried = [pod for pod in using if pods.rule_of(pod, finish.podRules) != "delete"]

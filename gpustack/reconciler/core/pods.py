@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from ...api import keys
-from ...api.node_policy import Drain, PodDeletion, PodRule
+from ...api.node_policy import Drain, PodDeletion, PodRule, WaitForCompletion
 from ...api.pods import Pod
 from . import selectors
 from .record import Finish
@@ -176,3 +176,10 @@ def awaited(pods: Iterable[Pod], selector: str, uses: Uses | None = None) -> lis
         for pod in pods
         if not pod.finished and ((selector and selectors.matches(selector, pod.labels)) or (uses and uses.awaits(pod)))
     ]
+
+
+def evictable(pods: Iterable[Pod], wait: WaitForCompletion, uses: Uses) -> list[Pod]:
+    """PODS without those that nobody ever evicts: they are waited for, and no time is set after which they go."""
+    listed = list(pods)
+    never = [] if wait.timeoutSeconds else awaited(listed, wait.podSelector, uses)
+    return [pod for pod in listed if pod not in never]
