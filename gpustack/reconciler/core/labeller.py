@@ -68,9 +68,7 @@ def surplus(view: View, policy: NodePolicy) -> list[str]:
     if "mig-manager" in policy.spec.components and "mig-manager" not in opted_out(view.node):
         wanted.add(f"{keys.DEPLOY}mig-manager")
     return sorted(
-        key
-        for key, value in view.labels.items()
-        if key.startswith(keys.DEPLOY) and key != keys.OPERANDS and value == "true" and key not in wanted
+        key for key, value in view.deploys.items() if key != keys.OPERANDS and value == "true" and key not in wanted
     )
 
 
@@ -199,9 +197,7 @@ def paused_and_forgotten(known: Snapshot, view: View) -> list[str]:
     asleep = known.seen.since(view.node.uid, "mig-busy", known.now, holds=busy) >= LONGEST_PAUSE  # M13
     idle = _driver_idle(known, view) and (not busy or asleep)
     stuck = [
-        (key, value)
-        for key, value in view.labels.items()
-        if key.startswith(keys.DEPLOY) and value in {keys.PAUSED_FOR_DRIVER, keys.PAUSED_FOR_MIG}
+        (key, value) for key, value in view.deploys.items() if value in {keys.PAUSED_FOR_DRIVER, keys.PAUSED_FOR_MIG}
     ]
     since = known.seen.since(view.node.uid, "paused", known.now, holds=bool(stuck) and idle)
     return sorted(key for key, _ in stuck) if stuck and idle and since >= LONGEST_PAUSE else []

@@ -62,6 +62,11 @@ class View:
         return self.policies[0] if len(self.policies) == 1 else None
 
     @cached_property
+    def deploys(self) -> dict[str, str]:
+        """The deploy labels of the node: nodes have some hundred labels, and several rules look for these."""
+        return {key: value for key, value in self.labels.items() if key.startswith(keys.DEPLOY)}
+
+    @cached_property
     def gpu(self) -> bool:
         """Whether NFD says that the node has an NVIDIA GPU."""
         return has_gpu(self.node)
@@ -122,14 +127,16 @@ class View:
         """Components that the driver manager or the MIG manager has paused."""
         return sorted(
             key.removeprefix(keys.DEPLOY)
-            for key, value in self.labels.items()
-            if key.startswith(keys.DEPLOY) and (keys.PAUSED_FOR_DRIVER in value or keys.PAUSED_FOR_MIG in value)
+            for key, value in self.deploys.items()
+            if keys.PAUSED_FOR_DRIVER in value or keys.PAUSED_FOR_MIG in value
         )
 
 
 def opted_out(node: Node) -> set[str]:
     """Components that are not to run on NODE."""
-    return {part.strip() for part in node.metadata.annotations.get(keys.OPT_OUT, "").split(",") if part.strip()}
+    if keys.OPT_OUT not in node.metadata.annotations:
+        return set()
+    return {part.strip() for part in node.metadata.annotations[keys.OPT_OUT].split(",") if part.strip()}
 
 
 def has_gpu(node: Node) -> bool:
@@ -210,7 +217,7 @@ def bounded(operation: Operation, policy: NodePolicy) -> Operation:
 
 def selects(selector: Mapping[str, str], labels: Mapping[str, str]) -> bool:
     """Whether LABELS have all of SELECTOR."""
-    return all(labels.get(key) == value for key, value in selector.items())
+    return selector.items() <= labels.items()
 
 
 def _drivers(sets: Sequence[DriverSet], policy: NodePolicy, node: Node) -> list[DriverSet]:
