@@ -33,12 +33,13 @@ def budget_for_nobody(given: TenantObject) -> Iterator[Hit]:
     if offer.clients is None or offer.ignores_budgets:
         return
     selector = spec.get("selector")
-    found = [each for each in given.beside if each.whole and _selects(selector, each.labels)]
+    wanted = node(selector, ("matchLabels",))
+    wanted = wanted if isinstance(wanted, dict) else {}
+    found = [each for each in given.beside(wanted) if each.whole and _selects(selector, each.labels)]
     if found:
         evicted = any(_uses_gpu(each) and _said(each) not in SPARED for each in found)
     else:  # those that it selects are elsewhere
-        labels = node(selector, ("matchLabels",))
-        evicted = offer.becomes(labels if isinstance(labels, dict) else {}, given.namespace) not in SPARED
+        evicted = offer.becomes(wanted, given.namespace) not in SPARED
     pods = _number(found, given.others)
     if evicted and (field := _refusing(spec, pods)):
         there = f", and there are {pods}" if pods and field == "minAvailable" else ""

@@ -83,8 +83,7 @@ class Tenant:
     @property
     def labels(self) -> Mapping[str, Any]:
         """The labels of its pods: they stand beside the PodSpec."""
-        found = node(self.body, (*self.path[:-1], "metadata", "labels"))
-        return found if isinstance(found, dict) else {}
+        return labels_of(self.body, self.path)
 
     @cached_property
     def containers(self) -> tuple[tuple[tuple[str, int], dict[str, Any]], ...]:
@@ -139,6 +138,16 @@ class Tenant:
         return [taint for taint in repelling if taint.key not in by_name]
 
 
+Beside = tuple[Body, Path, dict[str, Any], bool]
+"""An object and one of its pods (`pods_in`)."""
+
+
+def labels_of(body: Body, path: Path) -> Mapping[str, Any]:
+    """The labels of the pods that have their PodSpec at PATH of BODY."""
+    found = node(body, (*path[:-1], "metadata", "labels"))
+    return found if isinstance(found, dict) else {}
+
+
 @dataclass(frozen=True)
 class Others:
     """The objects of one run, for rules over one that depend on another. Looked through when the first rule asks."""
@@ -146,11 +155,22 @@ class Others:
     bodies: Sequence[Body] = ()
 
     @cached_property
-    def pods(self) -> Mapping[str, list[tuple[Body, Path, dict[str, Any], bool]]]:
+    def pods(self) -> Mapping[str, list[Beside]]:
         """The pods (`pods_in`) of all, by their namespaces."""
-        found: dict[str, list[tuple[Body, Path, dict[str, Any], bool]]] = {}
+        found: dict[str, list[Beside]] = {}
         for body in self.bodies:
             found.setdefault(namespace_of(body), []).extend((body, *each) for each in pods_in(body))
+        return found
+
+    @cached_property
+    def labelled(self) -> Mapping[tuple[str, str, str], list[Beside]]:
+        """The same by namespace, key and value of each label: who looks for one among thousands finds it at once."""
+        found: dict[tuple[str, str, str], list[Beside]] = {}
+        for space, pods in self.pods.items():
+            for each in pods:
+                for key, value in labels_of(*each[:2]).items():
+                    if isinstance(value, str):
+                        found.setdefault((space, str(key), value), []).append(each)
         return found
 
     @cached_property
@@ -177,10 +197,13 @@ class TenantObject:
         """Its namespace, as far as the manifest says."""
         return namespace_of(self.body)
 
-    @property
-    def beside(self) -> list[Tenant]:
-        """The workloads of its namespace in the same run."""
-        pods = self.others.pods.get(self.namespace, ())
+    def beside(self, labels: Mapping[str, Any]) -> list[Tenant]:
+        """The workloads of its namespace in the same run that have the first of LABELS: all where there is none."""
+        pods = self.others.pods.get(self.namespace, [])
+        for key, value in labels.items():
+            if isinstance(value, str):
+                pods = self.others.labelled.get((self.namespace, str(key), value), [])
+                break
         return [Tenant(body, path, pod, self.offer, whole) for body, path, pod, whole in pods]
 
     @property

@@ -12,7 +12,7 @@ from gpustack.cluster.offer import Offer
 from gpustack.cluster.resolve import resolve
 from gpustack.compiler.stack import workload_findings
 from gpustack.model import Finding
-from gpustack.tenants.tenants import Others, concerned, findings, pods_in, tenants_of
+from gpustack.tenants.tenants import Others, TenantObject, concerned, findings, pods_in, tenants_of
 from tests.components.common import spec
 from tests.project import Project, cache, policy, project
 from tests.tenants.test_manifests import of
@@ -154,6 +154,24 @@ def test_budgets_that_the_policy_spares(
 ) -> None:
     """The first rule that is about its pods says what becomes of them; without a program nobody is evicted."""
     assert bool(of_budgets([budget(maxUnavailable=0), *beside], offer(reconciler=reconciler))) == hit
+
+
+def test_a_budget_among_thousands_finds_its_workloads_at_once() -> None:
+    """Only those with its first label are looked at. A label that is a number means all."""
+    bodies = [
+        {
+            "apiVersion": "apps/v1",
+            "kind": "Deployment",
+            "metadata": {"name": f"job-{number}", "namespace": "work"},
+            "spec": {"template": {"metadata": {"labels": {"app": f"job-{number}"}}, "spec": {"containers": []}}},
+        }
+        for number in range(30)
+    ]
+    budget = {"apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": {"namespace": "work"}}
+    given = TenantObject(budget, offer(), Others(bodies))
+    assert [each.body for each in given.beside({"app": "job-7", "tier": "x"})] == [bodies[7]]
+    assert given.beside({"app": "job-30"}) == []
+    assert len(given.beside({})) == len(given.beside({"app": 7})) == 30
 
 
 def test_the_objects_of_a_policy_are_looked_at_together() -> None:
