@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from collections import Counter
 from pathlib import Path
 
 from ..compiler.lint import Lint, lint
 from ..model import InputError
 from . import common
-from .formats import FORMATS, SEVERITIES, Report, write
+from .formats import FORMATS, SEVERITIES, Report, tell, write
 from .saving import save
-from .text import say
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -70,12 +68,7 @@ def run(options: argparse.Namespace) -> int:
     report = Report(linted, failing)
     for name, path in options.report:
         save(path, write(name, report), "the report", "name another file after --report")
-    written = write(options.format, report)
-    if options.format == "text":
-        say(written.removesuffix("\n"))
-    else:
-        sys.stdout.write(written)
-    return report.code
+    return tell(options.format, report)
 
 
 def of_policies(options: argparse.Namespace) -> Lint:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -61,17 +60,11 @@ def tell(options: argparse.Namespace, name: str, findings: Sequence[Finding], ve
     """Print FINDINGS about the cluster NAME; the exit code."""
     from ..compiler.judge import GroupedFinding
     from ..compiler.lint import Lint
-    from .formats import Report, write
-    from .text import say
+    from . import formats
+    from .formats import Report
 
     lint = Lint((name,), tuple(GroupedFinding(each, (name,)) for each in findings), False, 1)
-    report = Report(lint, ("error",), verb)
-    written = write(options.format, report)
-    if options.format == "text":
-        say(written.removesuffix("\n"))
-    else:
-        sys.stdout.write(written)
-    return report.code
+    return formats.tell(options.format, Report(lint, ("error",), verb))
 
 
 def seen(options: argparse.Namespace, expected: Expected, more: Sequence[Kind]) -> State:

@@ -243,6 +243,17 @@ def operates(history: History, node: str) -> bool:
     return m.annotations_of(history.world.node(node)).get(m.OP, "{") != "{"
 
 
+def waits_for_ten_minutes(history: History) -> str:
+    """Nothing begins on either node in ten minutes; why not."""
+    for _ in range(20):
+        history.once()
+        assert not any(operates(history, node) for node in ("n0", "n1"))
+        history.world.tick(30)
+    waits = [wait for wait in history.replica.decided.waits if wait.kind == "layout"]
+    assert {wait.node for wait in waits} == {"n0", "n1"}
+    return waits[0].message
+
+
 @pytest.mark.parametrize("gone", ["object", "wanted"])
 def test_no_layout_is_commanded_that_a_manager_does_not_know(gone: str) -> None:
     """Where the object is gone, or doesn't have the layout yet, nothing begins on a node whose manager reads it: the
@@ -253,13 +264,7 @@ def test_no_layout_is_commanded_that_a_manager_does_not_know(gone: str) -> None:
         history.world.server.remove(CONFIG_MAPS, keys.LAYOUTS, NAMESPACE)
     else:
         history.world.server.edit(POLICIES, POOL, {"spec": {"mig": {"config": "quarters"}}})
-    for _ in range(20):
-        history.once()
-        assert not any(operates(history, node) for node in ("n0", "n1"))
-        history.world.tick(30)
-    waits = [wait for wait in history.replica.decided.waits if wait.kind == "layout"]
-    assert {wait.node for wait in waits} == {"n0", "n1"}
-    assert "it is not synced, or gone" in waits[0].message
+    assert "it is not synced, or gone" in waits_for_ten_minutes(history)
 
 
 @pytest.mark.parametrize("first", ["ConfigMap", "NodePolicy"])
@@ -273,13 +278,8 @@ def test_layouts_and_policy_come_one_after_the_other(first: str) -> None:
         history.world.keep_layouts()
     else:
         history.world.set_policy(POOL, **history.want.options())
-    for _ in range(20):
-        history.once()
-        assert not any(operates(history, node) for node in ("n0", "n1"))
-        history.world.tick(30)
-    waits = [wait for wait in history.replica.decided.waits if wait.kind == "layout"]
-    assert {wait.node for wait in waits} == {"n0", "n1"}
-    assert "NodePolicy gpus and ConfigMap gpustack-mig-layouts are of two renders" in waits[0].message
+    why = waits_for_ten_minutes(history)
+    assert "NodePolicy gpus and ConfigMap gpustack-mig-layouts are of two renders" in why
     history.sync(0)
     history.settle()
     assert cut(history) == {"n0": ("halves", "3"), "n1": ("halves", "3")}

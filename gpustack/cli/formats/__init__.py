@@ -1,10 +1,11 @@
 """What `gpustack lint` found, in the formats that other programs read: a module each, with `write(report) -> str`.
 
-They return text. Printing it, and writing it to a file, is the verb's.
+They return text; `tell` prints it.
 """
 
 from __future__ import annotations
 
+import sys
 from collections import Counter
 from dataclasses import dataclass
 from importlib import import_module
@@ -52,3 +53,15 @@ def write(name: str, report: Report) -> str:
     """REPORT in the format NAME, one of FORMATS, with a line end."""
     text: str = import_module(f"{__name__}.{name}").write(report)
     return text
+
+
+def tell(name: str, report: Report) -> int:
+    """Print REPORT in the format NAME; the exit code."""
+    from ..text import say
+
+    text = write(name, report)
+    if name == "text":
+        say(text.removesuffix("\n"))
+    else:
+        sys.stdout.write(text)
+    return report.code
