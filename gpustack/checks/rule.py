@@ -124,7 +124,7 @@ class Rule:
 
 
 def texts(check: Callable[..., Any], name: str) -> Mapping[str, str]:
-    """What the data file beside the module of CHECK says of it, whose id is NAME; nothing where there is none."""
+    """What the data file beside the module of CHECK says of it, whose id is NAME; empty where it says nothing."""
     path = Path(inspect.getfile(check)).with_suffix(".yaml")
     said: Mapping[str, str] = _data.read(path).get(name, {}) if path.is_file() else {}
     return said

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..model import Body, Finding, InputError
+from ..model import Body, InputError
 from . import common
 from .text import Code
 
@@ -35,13 +35,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
     what = "print the steps of the hand-over, how far each is, and its commands; do nothing"
     below = actions.add_parser("plan", help=what, description=f"{what[0].upper()}{what[1:]}.")
-    which = below.add_argument("cluster", metavar="CLUSTER|FILE", help="a cluster's name or a policy file")
-    common.completed(which)
-    connect.add_sources(below)
-    common.add_compiling(below)
-    common.add_today(below)
+    connect.add_look(below)
     below.add_argument("--format", choices=["text", "json"], default="text", help="how to print the plan")
-    below.set_defaults(out="dist")
 
 
 def run(options: argparse.Namespace) -> int:
@@ -95,11 +90,8 @@ def seen(options: argparse.Namespace) -> Seen:
     from ..moving import migrate
     from .live import connect
 
-    if not options.sources:
+    if not connect.files_stand_in(options):
         return connect.run(options, lambda cluster: migrate.look(cluster, options.namespace, connect.DEFAULT_NAMESPACE))
-    if options.kubeconfig or options.context:
-        what = "--from looks at files, so --kubeconfig and --context have no effect"
-        raise InputError(Finding("GPU026", "error", what, remedy="leave out the one or the other"))
     return migrate.dumped(options.sources, options.namespace)
 
 

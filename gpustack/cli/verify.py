@@ -18,13 +18,8 @@ if TYPE_CHECKING:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     from .live import connect
 
-    which = parser.add_argument("cluster", metavar="CLUSTER|FILE", help="a cluster's name or a policy file")
-    common.completed(which)
-    connect.add_sources(parser)
-    common.add_compiling(parser)
-    common.add_today(parser)
+    connect.add_look(parser)
     parser.add_argument("--format", choices=["text", "json", "junit"], default="text", help="how to print the result")
-    parser.set_defaults(out="dist")
 
 
 def run(options: argparse.Namespace) -> int:
@@ -44,10 +39,9 @@ def looked(
     from ..cluster.resolve import resolve
     from ..compiler import fleet, sources
     from ..live import Expected
+    from .live import connect
 
-    if options.sources and (options.kubeconfig or options.context):
-        what = "--from looks at files, so --kubeconfig and --context have no effect"
-        raise InputError(Finding("GPU026", "error", what, remedy="leave out the one or the other"))
+    connect.files_stand_in(options)  # before anything is rendered
     with common.project(options) as project:
         (source,) = fleet.compiled(project, [common.select_one(options.cluster)])
         bodies = [yaml.load(file.text, yaml.CSafeLoader) for file in fleet.stack_of(project, source).files]
@@ -81,5 +75,5 @@ def seen(options: argparse.Namespace, expected: Expected, more: Sequence[Kind]) 
     if not state.objects:
         what = f"{', '.join(options.sources[:3])} holds no object of a cluster"
         remedy = f"kubectl get nodes -o yaml, and kubectl -n {expected.namespace} get pods,daemonsets -o yaml"
-        raise InputError(Finding("GPU936", "error", what, remedy=remedy))
+        raise InputError.of("GPU936", what, remedy=remedy)
     return state

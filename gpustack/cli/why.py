@@ -5,24 +5,19 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from ..model import Finding, InputError
-from . import common, verify
+from ..model import InputError
+from . import verify
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     from .live import connect
 
-    which = parser.add_argument("cluster", metavar="CLUSTER|FILE", help="a cluster's name or a policy file")
-    common.completed(which)
+    connect.add_look(parser)
     parser.add_argument(
         "target", metavar="OBJECT", help="pod/NAMESPACE/NAME, node/NAME, daemonset/NAME, nodepolicy/NAME"
     )
     parser.add_argument("--log", metavar="FILE", help="what a container of it printed, as kubectl logs has it")
-    connect.add_sources(parser)
-    common.add_compiling(parser)
-    common.add_today(parser)
     parser.add_argument("--format", choices=["text", "json"], default="text", help="how to print the result")
-    parser.set_defaults(out="dist")
 
 
 def run(options: argparse.Namespace) -> int:
@@ -33,17 +28,17 @@ def run(options: argparse.Namespace) -> int:
     if asked[0] not in why.KINDS or len(asked) != (3 if asked[0] == "pod" else 2) or not all(asked):
         what = f"{options.target} names no pod, node, DaemonSet or NodePolicy"
         remedy = "write pod/NAMESPACE/NAME, node/NAME, daemonset/NAME or nodepolicy/NAME"
-        raise InputError(Finding("GPU026", "error", what, remedy=remedy))
+        raise InputError.of("GPU026", what, remedy=remedy)
     log = ""
     if options.log and asked[0] in {"node", "nodepolicy"}:
         what = f"--log is what a container printed, and {options.target} has none"
-        raise InputError(Finding("GPU026", "error", what, remedy="ask for the pod: pod/NAMESPACE/NAME"))
+        raise InputError.of("GPU026", what, remedy="ask for the pod: pod/NAMESPACE/NAME")
     if options.log:
         try:
             log = Path(options.log).read_text("utf-8", "replace")
         except OSError as error:
             what, remedy = f"{options.log} can't be read: {error.strerror}", "kubectl logs POD > FILE"
-            raise InputError(Finding("GPU001", "error", what, remedy=remedy)) from None
+            raise InputError.of("GPU001", what, remedy=remedy) from None
     more = (
         [Kind("v1", "Pod"), Kind("v1", "Event", asked[1]), Kind("v1", "ResourceQuota", asked[1])]
         if asked[0] == "pod"

@@ -198,7 +198,7 @@ class TenantObject:
         return namespace_of(self.body)
 
     def beside(self, labels: Mapping[str, Any]) -> list[Tenant]:
-        """The workloads of its namespace in the same run that have the first of LABELS: all where there is none."""
+        """The workloads of its namespace in the same run with the first text of LABELS; without one, all of them."""
         pods = self.others.pods.get(self.namespace, [])
         for key, value in labels.items():
             if isinstance(value, str):

@@ -323,8 +323,8 @@ def test_names_of_resources(kind: str, plural: str) -> None:
     assert Kind("v1", kind).plural == plural
 
 
-def test_the_verb(project: Project) -> None:
-    """A policy and a dump: the finding with the file's line, exit 2; as JSON and as JUnit, too."""
+def policy_and_dump(project: Project, items: list[Body]) -> None:
+    """The policy of cluster c, and dump.yaml with ITEMS."""
     body = {
         "apiVersion": "gpustack.dev/v1alpha1",
         "kind": "ClusterPolicy",
@@ -332,10 +332,15 @@ def test_the_verb(project: Project) -> None:
         "spec": {"release": "v26.7.0", "cluster": {"kubernetesVersion": "1.34"}, "nodePools": POOLS},
     }
     project.write("policies/c.yaml", yaml.safe_dump(body, sort_keys=False))
+    project.write("dump.yaml", yaml.safe_dump({"apiVersion": "v1", "kind": "List", "items": items}))
+
+
+def test_the_verb(project: Project) -> None:
+    """A policy and a dump: the finding with the file's line, exit 2; as JSON and as JUnit, too."""
     shown = node("a")
     shown["metadata"]["labels"].pop(VERSION)
     shown["status"]["allocatable"]["nvidia.com/gpu"] = "7"
-    project.write("dump.yaml", yaml.safe_dump({"apiVersion": "v1", "kind": "List", "items": [shown]}))
+    policy_and_dump(project, [shown])
     project.write("empty.yaml", "items: []\n")
     assert "holds no object of a cluster" in project.run("verify", "c", "--from", "empty.yaml").err
     words = ("verify", "c", "--from", "dump.yaml")

@@ -6,14 +6,13 @@ import copy
 from typing import Any
 
 import pytest
-import yaml
 
 from gpustack.cluster.resolve import resolve
 from gpustack.live import Expected, of_files
 from gpustack.live.why import Target, facts, why
 from gpustack.model import Body, Finding
 from tests.components.common import spec
-from tests.live.test_verify import POOLS, READY, RECONCILER, node, policy
+from tests.live.test_verify import POOLS, READY, RECONCILER, node, policy, policy_and_dump
 from tests.project import ROOT, Project, cache, project
 
 __all__ = ["cache", "project"]
@@ -265,15 +264,7 @@ def test_a_crash_that_nobody_knows() -> None:
 
 def test_the_verb(project: Project) -> None:
     """A policy, a dump and a log; a target of another form is refused with the forms."""
-    body = {
-        "apiVersion": "gpustack.dev/v1alpha1",
-        "kind": "ClusterPolicy",
-        "metadata": {"name": "c"},
-        "spec": {"release": "v26.7.0", "cluster": {"kubernetesVersion": "1.34"}, "nodePools": POOLS},
-    }
-    project.write("policies/c.yaml", yaml.safe_dump(body, sort_keys=False))
-    items = [node("a"), of_stack(DRIVER, **waiting("CrashLoopBackOff"))]
-    project.write("dump.yaml", yaml.safe_dump({"apiVersion": "v1", "kind": "List", "items": items}))
+    policy_and_dump(project, [node("a"), of_stack(DRIVER, **waiting("CrashLoopBackOff"))])
     project.write("log", "Key was rejected by service\n")
     target = "pod/gpu-operator/nvidia-driver-daemonset-x"
     ran = project.run("why", "c", target, "--from", "dump.yaml", "--log", "log")

@@ -73,6 +73,24 @@ def add_sources(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def add_look(parser: argparse.ArgumentParser) -> None:
+    """The cluster and the options of every verb that looks at one beside what its policy renders to."""
+    which = parser.add_argument("cluster", metavar="CLUSTER|FILE", help="a cluster's name or a policy file")
+    common.completed(which)
+    add_sources(parser)
+    common.add_compiling(parser)
+    common.add_today(parser)
+    parser.set_defaults(out="dist")
+
+
+def files_stand_in(options: argparse.Namespace) -> bool:
+    """Whether files are looked at instead of a cluster. InputError where a cluster is named as well."""
+    if options.sources and (options.kubeconfig or options.context):
+        what = "--from looks at files, so --kubeconfig and --context have no effect"
+        raise InputError.of("GPU026", what, remedy="leave out the one or the other")
+    return bool(options.sources)
+
+
 def run(options: argparse.Namespace, work: Callable[[Cluster], Awaitable[T]]) -> T:
     """WORK on the cluster that OPTIONS name. What the API server refuses becomes a GpustackError."""
 

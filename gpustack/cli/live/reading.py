@@ -139,11 +139,8 @@ class Look:
 
 def look(options: argparse.Namespace, *, everybody: bool = False) -> Look:
     """What OPTIONS say to look at; EVERYBODY: with the pods of all nodes, and trials of their evictions."""
-    if not options.sources:
+    if not connect.files_stand_in(options):
         return connect.run(options, lambda cluster: looked(cluster, options.namespace, everybody=everybody))
-    if options.kubeconfig or options.context:
-        what = "--from looks at files, so --kubeconfig and --context have no effect"
-        raise InputError.of("GPU026", what, remedy="leave out the one or the other")
     dump = files.load(options.sources)
     space = options.namespace or dump.namespace or connect.DEFAULT_NAMESPACE
     return connect.waited(looked(dump.cluster, space, dump.missing, synced=bool(dump.rendered), everybody=everybody))

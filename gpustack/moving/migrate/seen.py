@@ -126,7 +126,7 @@ def dumped(sources: Sequence[str], namespace: str = "") -> Seen:
     if not made.objects:
         remedy = f"name what kubectl get ... -o yaml prints; {docs('moving-in.md')} has the commands"
         what = f"{', '.join(sources[:3])} holds no object of a cluster"
-        raise InputError(Finding("GPU936", "error", what, remedy=remedy))
+        raise InputError.of("GPU936", what, remedy=remedy)
     return made
 
 

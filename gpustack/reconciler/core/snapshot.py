@@ -125,7 +125,7 @@ class Snapshot:
     setbacks: Mapping[str, int] = field(default_factory=dict)
     """By UID, how often in a row changes of a node have failed: those without have their turn first."""
     layouts: Layouts | None = None
-    """None where the MIG managers read what is rendered, or there are none."""
+    """None where the MIG managers read what is rendered, and where there is no MIG manager."""
     paused: str = ""
     """Why the whole fleet is paused; "" where it is not."""
     foreign: str = ""

@@ -6,6 +6,8 @@ announcement, sees on the node whether it came to pass, and if not writes someth
 an outdated version and fails.
 
 Expiry is judged by how long this process has seen the Lease unchanged, never by the times in it.
+
+It is longer than other files on purpose: election, announcement and fence are one argument, and share one write.
 """
 
 from __future__ import annotations

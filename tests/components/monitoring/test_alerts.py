@@ -164,7 +164,7 @@ def test_a_pool_without_labels_has_the_rest() -> None:
 
 def test_counters_are_switched_on() -> None:
     """The exporter serves what its image's list has and what alerts need; a list of the policy stays as it is, and
-    without alerts there is none of ours."""
+    without alerts we add no list."""
     sections: dict[str, Any] = {"cluster": MONITORED, "nodePools": POOLS}
     rows = read_metrics((metrics_map(resolve(spec(**sections, alerts={}))).data or {})["dcgm-metrics.csv"])
     assert rows.problems == ()
