@@ -41,6 +41,7 @@ class NodeDriver:
 
     `values` are the driver's fields, `paths` where each of them stands, or would. `number` is its place in `drivers`,
     None where the section describes it. `path` is what says that this pool gets this driver, `why` says it in words.
+    One that the nodes have `brought` has a version and nothing else that is known.
     """
 
     spec: ClusterPolicySpec
@@ -51,6 +52,7 @@ class NodeDriver:
     number: int | None
     path: str
     why: str
+    brought: bool = False
 
     @property
     def owner(self) -> str:
@@ -154,6 +156,20 @@ def driver_of(spec: ClusterPolicySpec, source: Source, index: int) -> NodeDriver
         number = claimed if claimed is not None else default_driver(spec)
         return None if number is None else listed(spec, index, number, claimed=claimed is not None)
     return overridden(spec, index, pool) if source == "section" and workload(spec, pool) == "container" else None
+
+
+def brought(spec: ClusterPolicySpec, index: int) -> NodeDriver | None:
+    """The driver that the nodes of pool INDEX bring; None where its version is not said, or they
+    serve virtual machines.
+    """
+    pool = spec.nodePools[index]
+    own = pool.driver.hostVersion if pool.driver is not None else None
+    version = own or spec.driver.hostVersion
+    if version is None or workload(spec, pool) != "container":
+        return None
+    path = f"spec.nodePools[{index}].driver.hostVersion" if own else "spec.driver.hostVersion"
+    values = {**dict.fromkeys(FIELDS), "version": version}
+    return NodeDriver(spec, index, pool, values, dict.fromkeys(FIELDS, path), None, path, "the nodes bring it", True)
 
 
 def listed(spec: ClusterPolicySpec, index: int, number: int, *, claimed: bool) -> NodeDriver:

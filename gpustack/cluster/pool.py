@@ -93,6 +93,11 @@ class Pool:
         """The driver that the nodes get from this policy, and why. None where they bring it, and for all as one."""
         return None if self.index is None else drivers.driver_of(self.spec, self.cluster.drivers_by, self.index)
 
+    @cached_property
+    def runs(self) -> drivers.NodeDriver | None:
+        """The driver that the nodes run: `driver`, or the one that they bring, where the policy says its version."""
+        return self.driver or (None if self.index is None else drivers.brought(self.spec, self.index))
+
     @property
     def claims(self) -> list[int]:
         """The positions in `drivers` of all that select the nodes, less the default one; a rule refuses two."""

@@ -97,6 +97,18 @@ class Cluster:
         """The driver of each pool that serves containers and gets one from this policy."""
         return (pool.driver for pool in self.pools if pool.driver is not None and pool.driver.for_containers)
 
+    @property
+    def running(self) -> Iterator[NodeDriver]:
+        """The driver of each pool that serves containers, whoever installs it, where its version may be known."""
+        return (pool.runs for pool in self.pools if pool.runs is not None and pool.runs.for_containers)
+
+    @property
+    def host_versions(self) -> dict[str, str]:
+        """The versions of drivers that nodes bring, by the paths that say so."""
+        if not self.pools and self.spec.driver.hostVersion:
+            return {"spec.driver.hostVersion": self.spec.driver.hostVersion}
+        return {each.path: each.version for each in self.running if each.brought}
+
     @cached_property
     def container_drivers(self) -> list[Features]:
         """The drivers that a render brings to nodes for containers, none where the nodes have theirs."""

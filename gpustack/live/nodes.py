@@ -130,11 +130,14 @@ def _tainted(pool: Pool, taints: list[Any], name: str) -> Iterator[Hit]:
 
 def _driven(pool: Pool, node: Body) -> Iterator[Hit]:
     """The driver by its label: a branch alone fits every version of it, and a digest says nothing."""
-    driver, loaded = pool.driver, labels(node).get(DRIVER_VERSION, "")
+    driver, loaded = pool.runs, labels(node).get(DRIVER_VERSION, "")
     if driver is None or not loaded or not driver.numbers:
         return
     numbers = tuple(int(part) for part in loaded.split(".") if part.isdigit())
-    if numbers[: len(driver.numbers)] != driver.numbers:
+    if numbers[: len(driver.numbers)] != driver.numbers and driver.brought:
+        what = f"brings driver {loaded}; the policy says {driver.version}"
+        yield Hit("LIV405", what, node["metadata"]["name"], driver.path)
+    elif numbers[: len(driver.numbers)] != driver.numbers:
         what = f"has driver {loaded}; the pool {pool.name} gets {driver.version}"
         yield Hit("LIV402", what, node["metadata"]["name"], pool.path)
 

@@ -54,6 +54,7 @@ OF_OURS = {
         "gpuCluster",
         "computeDomains",
     ),
+    "driver.hostVersion",
     *("reconciler", "guards", "gitops", "alerts", "dashboards", "tenancy", "kubevirt", "carried"),
 }
 

@@ -102,14 +102,17 @@ def needs_a_newer_driver(cluster: Cluster) -> Iterator[Hit]:
             for index, pool in enumerate(spec.nodePools)
             if pool.driver is not None
         ]
+    versions += [(path.removeprefix("spec."), version) for path, version in cluster.host_versions.items()]
     for path, version in versions:
-        parts = numbers(version)
+        parts, newer = numbers(version), f"set spec.{path} to a newer one"
+        if path.endswith("hostVersion"):
+            newer = f"give the nodes an image with a newer driver, and say so in spec.{path}"
         if cluster.dra and parts and parts[0] < dra.least_driver_branch():
             yield Hit(
                 f"spec.{path}",
                 f"gpuCluster needs a driver of branch {dra.least_driver_branch()} or newer, and {path} is {version}",
                 "older drivers lack what the DRA driver asks of them",
-                f"set spec.{path} to a newer one, or leave it out",
+                f"{newer}, or leave it out",
             )
         least = dra.least_compute_domain_driver()
         domains = spec.computeDomains.enabled and spec.computeDomains.featureGates.get(DNS_NAMES, True)
@@ -118,7 +121,7 @@ def needs_a_newer_driver(cluster: Cluster) -> Iterator[Hit]:
                 f"spec.{path}",
                 f"computeDomains needs driver {least} or newer, and {path} is {version}",
                 "the daemons of a compute domain find each other by DNS names, which older drivers don't take",
-                f"set spec.{path} to a newer one, or spec.computeDomains.featureGates.{DNS_NAMES}: false",
+                f"{newer}, or spec.computeDomains.featureGates.{DNS_NAMES}: false",
             )
 
 

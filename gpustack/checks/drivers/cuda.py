@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 @rule("GPU430", "error")
 def cuda_before_its_driver(cluster: Cluster) -> Iterator[Hit]:
     """Workloads need a CUDA that the driver does not run."""
-    for driver in cluster.drivers:
+    for driver in cluster.running:
         needed, branch = driver.pool.cuda, driver.branch
         if needed and branch is not None and branch.cuda is not None and numbers(needed)[0] > branch.cuda:
             first = next(known for known in drivers.branches() if (known.cuda or 99) >= numbers(needed)[0])
@@ -35,7 +35,7 @@ def cuda_before_its_driver(cluster: Cluster) -> Iterator[Hit]:
 @rule("GPU431", "warning")
 def newer_minor_cuda(cluster: Cluster) -> Iterator[Hit]:
     """Workloads need a newer minor version of CUDA than the driver came with."""
-    for driver in cluster.drivers:
+    for driver in cluster.running:
         needed, newest = driver.pool.cuda, driver.branch.newest_cuda if driver.branch is not None else None
         if not needed or not newest or not numbers(needed) > numbers(newest):
             continue

@@ -123,7 +123,7 @@ def nodes_without_driver(cluster: Cluster) -> Iterator[Hit]:
 def drivers_or_pool_drivers(cluster: Cluster) -> Iterator[Hit]:
     """A pool with a driver of its own, beside `drivers`."""
     for index, pool in enumerate(cluster.spec.nodePools):
-        if pool.driver is not None and cluster.listed:
+        if pool.driver is not None and pool.driver.installs and cluster.listed:
             yield Hit(
                 f"spec.nodePools[{index}].driver",
                 f"pool {pool.name} has a driver of its own beside spec.drivers",
@@ -152,13 +152,29 @@ def who_describes_drivers(cluster: Cluster) -> Iterator[Hit]:
         )
     for index, pool in enumerate(spec.nodePools):
         if pool.driver is not None and not cluster.listed:
-            if not spec.driver.enabled:
-                why = "spec.driver.enabled is false: nodes bring their driver"
-            elif cluster.of(pool).workload != "container":
+            if cluster.of(pool).workload != "container":
                 why = f"its nodes serve {cluster.of(pool).workload}, without a driver for containers"
+            elif not spec.driver.enabled and pool.driver.installs:
+                why = "spec.driver.enabled is false: nodes bring their driver, of which only hostVersion may be said"
             else:
                 continue
             yield Hit(f"spec.nodePools[{index}].driver", "the pool's driver has no effect", why, "leave it out")
+
+
+@rule("GPU143", "error")
+def version_of_no_host(cluster: Cluster) -> Iterator[Hit]:
+    """`driver.hostVersion` of nodes that get their driver from this policy."""
+    spec, own = cluster.spec, [pool for pool in cluster.pools if pool.driver is not None]
+    everywhere = len(own) == len(cluster.pools) if cluster.pools else cluster.container_drivers
+    if spec.driver.hostVersion and everywhere:
+        yield _installed("spec.driver.hostVersion", "the nodes get theirs from this policy")
+    for pool in own:
+        if pool.said.driver is not None and pool.said.driver.hostVersion and pool.driver is not None:
+            yield _installed(f"{pool.path}.driver.hostVersion", f"{pool.driver.path} installs one on pool {pool.name}")
+
+
+def _installed(path: str, why: str) -> Hit:
+    return Hit(path, "hostVersion is of a driver that the nodes bring, and one is installed", why)
 
 
 @rule("GPU137", "error")

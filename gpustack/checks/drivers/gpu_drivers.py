@@ -66,7 +66,7 @@ def _unsupported_host(cluster: Cluster, pool: Pool) -> Iterator[Hit]:
 
 def _needs(spec: ClusterPolicySpec) -> Iterator[tuple[NodeDriver, Minimum]]:
     """The drivers of nodes with a known GPU, and what that asks of them."""
-    for driver in resolve(spec).drivers:
+    for driver in resolve(spec).running:
         if driver.product is not None and driver.numbers and not driver.vgpu:
             yield driver, drivers.minimum(driver.product)
 
@@ -82,6 +82,8 @@ def _unsupported(driver: NodeDriver, need: Minimum) -> Iterator[Hit]:
             how = f"add one with version {version} to spec.drivers, with a nodeSelector for them"
         why = f"{need.last_branch} is the last driver branch for GPUs of this generation"
         remedy = f"give these pools a driver of {need.last_branch}: {how}"
+        if driver.brought:
+            remedy = _newer(driver, f"driver of {need.last_branch}")
     elif not need.uncertain and driver.numbers[0] < first:
         why = f"it needs a driver of branch {need.first_branch} or newer"
         brought = releases.release(driver.spec.release).image("driver").version or ""
@@ -89,13 +91,23 @@ def _unsupported(driver: NodeDriver, need: Minimum) -> Iterator[Hit]:
             f"set {path} to a version of {need.first_branch} or newer, or leave it out: release "
             f"{driver.spec.release} brings {brought}"
         )
+        if driver.brought:
+            remedy = _newer(driver, f"driver of {need.first_branch} or newer")
     elif not need.uncertain and need.version and older(driver.numbers, need.version):
         why = f"the first version with support for it is {need.version}"
-        remedy = f"set {path} to {need.version} or newer"
+        remedy = _newer(driver, f"{need.version} or newer")
     else:
         return
     what = f"driver {driver.version} has no support for {driver.pool.gpuProduct} ({POOLS})"
     yield Hit(path, what, why, remedy, pool=driver.pool.name)
+
+
+def _newer(driver: NodeDriver, version: str) -> str:
+    """What to do for DRIVER to be of VERSION."""
+    path = driver.paths["version"]
+    if driver.brought:
+        return f"give the nodes an image with {version}, and say so in {path}"
+    return f"set {path} to {version}"
 
 
 @rule("GPU421", "error")
@@ -134,7 +146,7 @@ def mig_before_its_driver(cluster: Cluster) -> Iterator[Hit]:
         if late and driver.pool.sharing.mig is not None:
             path, why = driver.paths["version"], f"the first version with it is {need.mig_version}"
             what = f"driver {driver.version} has no MIG on {driver.pool.gpuProduct} ({POOLS})"
-            remedy = f"set {path} to {need.mig_version} or newer, or leave the GPUs whole"
+            remedy = f"{_newer(driver, f'{need.mig_version} or newer')}; or leave the GPUs whole"
             yield Hit(path, what, why, remedy, pool=driver.pool.name)
 
 
@@ -150,7 +162,8 @@ def perhaps_without_the_gpu(cluster: Cluster) -> Iterator[Hit]:
                 path, pool = driver.paths["version"], driver.pool
                 told = f"driver {driver.version} may have no support for {what}{pool.gpuProduct} ({POOLS})"
                 why = f"documents name {first} as the first one, but are not sure: {need.uncertain}"
-                yield Hit(path, told, why, f"set {path} to {first} or newer, or try it on one node", pool=pool.name)
+                remedy = f"{_newer(driver, f'{first} or newer')}; or try it on one node"
+                yield Hit(path, told, why, remedy, pool=pool.name)
                 break
 
 

@@ -67,7 +67,7 @@ def shown(spec: ClusterPolicySpec) -> Iterator[Shown]:
             told = {entry.name for entry in part.env or ()}
             if not (fault.unless_env and told >= set(fault.unless_env)):
                 yield from _of_component(spec, fault, images.version_path(path, part))
-    for driver in cluster.drivers:
+    for driver in cluster.running:
         for fault in faults.faults_of("driver", driver.version):
             if _of_driver(spec, driver, fault.where) and not _avoided(spec, driver, fault):
                 yield Shown(fault, driver.paths["version"], driver.pool)
@@ -113,7 +113,7 @@ def _of_driver(spec: ClusterPolicySpec, driver: NodeDriver, where: Mapping[str, 
     product, mig = product_of(driver.pool), driver.pool.sharing.mig
     if "products" in where and (product is None or product.driver not in where["products"]):
         return False
-    if where.get("gds") and not spec.gds.enabled:
+    if where.get("gds") and (driver.brought or not spec.gds.enabled):
         return False
     if where.get("rdma") and not _rdma(spec, driver):
         return False
@@ -133,6 +133,8 @@ def _rdma(spec: ClusterPolicySpec, driver: NodeDriver) -> bool:
     """Whether nvidia-peermem is loaded with DRIVER."""
     if driver.number is not None:
         return bool(spec.drivers[driver.number].rdma.enabled)
+    if driver.brought:
+        return False
     own = driver.pool.driver.rdma.enabled if driver.pool.driver is not None else None
     return bool(spec.driver.rdma.enabled if own is None else own)
 

@@ -109,7 +109,7 @@ def branch_ends_soon(cluster: Cluster) -> Iterator[Hit]:
 @rule("GPU417", "warning")
 def unknown_branch(cluster: Cluster) -> Iterator[Hit]:
     """A driver of a branch that the catalogue doesn't know."""
-    for driver in cluster.drivers:
+    for driver in cluster.running:
         if driver.branch is not None or driver.digest or not driver.version:
             continue
         try:
@@ -126,7 +126,7 @@ def unknown_branch(cluster: Cluster) -> Iterator[Hit]:
 
 def branches(spec: ClusterPolicySpec) -> Iterator[tuple[str, Branch, NodePool]]:
     """The branches of drivers, with the path of the version and the pool whose nodes run it."""
-    for driver in resolve(spec).drivers:
+    for driver in resolve(spec).running:
         if driver.branch is not None:
             yield driver.paths["version"], driver.branch, driver.pool
 

@@ -9,7 +9,7 @@ from pydantic import BeforeValidator
 from .base import Section, own, section
 from .forms import refuse
 from .operand import DriverManager, Probe, RestartingProbe, Workload
-from .types import AtLeast0, IntOrPercent, ObjectName, Text
+from .types import AtLeast0, DriverVersion, IntOrPercent, ObjectName, Text
 
 
 def _not_precompiled(value: Any) -> Any:
@@ -145,6 +145,15 @@ class DriverSettings(Workload):
     """ConfigMap with one `<module>.conf` of parameters per kernel module, such as `nvidia.conf`."""
     secretEnv: ObjectName | None = None
     """Secret whose keys become environment variables of the driver container. Absent or empty: none."""
+    hostVersion: DriverVersion | None = None
+    """Version of the driver that the nodes bring, where none is installed: as `nvidia-smi` prints it, such as
+    580.126.20, or a branch in quotes. For checks and `gpustack verify`; nothing is rendered of it. Absent: not
+    known."""
+
+    @property
+    def installs(self) -> bool:
+        """Whether it says anything of a driver that is installed."""
+        return bool(self.model_fields_set - {"hostVersion"})
 
 
 class Driver(DriverSettings):

@@ -101,6 +101,20 @@ def driver_branch(subject: Subject) -> Iterator[Hit]:
             yield Hit(where, f"driver {one} -> {two}: branch {_branch(one)} -> {_branch(two)}", spread)
 
 
+@rule("IMP707", 3)
+def host_driver(subject: Subject) -> Iterator[Hit]:
+    """Nodes are said to bring another driver."""
+    if subject.before is None or subject.after is None or subject.before is subject.after:
+        return
+    old, cluster = {pool.name: pool.runs for pool in resolve(subject.before).pools}, resolve(subject.after)
+    for pool in cluster.pools:
+        one, two = old.get(pool.name), pool.runs
+        if one and two and one.brought and two.brought and one.version != two.version:
+            steps = f": branch {_branch(one.version)} -> {_branch(two.version)}" if one.branch != two.branch else ""
+            what = f"driver {one.version} -> {two.version} of the nodes' own{steps}"
+            yield Hit(f"pool {pool.name}", what, nodes.number([pool]))
+
+
 def _branch(version: str) -> str:
     """A branch in words."""
     try:

@@ -61,7 +61,7 @@ def found(cluster: str, edit: Edit, before: Any = None, after: Any = None) -> Im
 
 NOTES = {
     *("IMP111", "IMP112", "IMP201", "IMP202", "IMP204", "IMP302", "IMP306", "IMP309", "IMP502", "IMP504", "IMP602"),
-    *("IMP605", "IMP702", "IMP704", "IMP705", "IMP805", "IMP806", "IMP208"),
+    *("IMP605", "IMP702", "IMP704", "IMP705", "IMP707", "IMP805", "IMP806", "IMP208"),
 }
 """Rules that tell what goes along with nearly every change."""
 
