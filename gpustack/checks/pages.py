@@ -7,14 +7,19 @@
         a part of a policy's spec that the rule speaks up about
       good: |
         the same without the mistake
+      what: >-
+        what is wrong with $field, in the words of a finding
       reason: >-
-        why it matters, in the words of a finding
+        why it matters
       remedy: >-
-        what to do
+        set $path to $better
+      cases:
+        other: {what: where the rule finds several things, its texts by the case that a hit names}
 
-Only who shows a page or a finding reads it. `reason` and `remedy` are what findings of the rule say where a hit of it
-doesn't. Snippets stand in the spec FRAME: what they say
-replaces its sections, but for `cluster`, to which they add.
+Only who shows a page or a finding reads it. `what`, `reason` and `remedy` are what findings of the rule say where a hit
+of it doesn't. A `$name` in them is a word of the hit; `$path` is its path, `$field` the same without `spec.`, `$pools`
+the node pools of hits that are told as one; `$$` is a dollar. Snippets stand in the spec FRAME: what they say replaces
+its sections, but for `cluster`, to which they add.
 """
 
 from __future__ import annotations

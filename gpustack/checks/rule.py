@@ -28,6 +28,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from importlib import import_module
 from pathlib import Path
+from string import Template
 from typing import TYPE_CHECKING, Any, Literal, overload
 
 from ..catalog import _data
@@ -54,8 +55,9 @@ Check = Callable[[Any], Iterator["Hit"]]
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """One thing that a rule found: WHAT is wrong at the policy PATH, WHY it matters, and the REMEDY. Where all hits of
-    a rule have one reason or one remedy, it stands with the rule's page (pages.py).
+    """One thing that a rule found: WHAT is wrong at the policy PATH, WHY it matters, and the REMEDY. What of these it
+    doesn't say stands with the rule's page (pages.py), under CASE where the rule finds several things; WORDS are the
+    values that its texts name. `hit` makes one of those.
 
     PATH begins with `spec`. A rule over an object names the place in the object instead (`metadata.labels`): for an
     object of extraObjects that becomes a place in the policy, any other is shown at the section that renders it. A rule
@@ -69,7 +71,7 @@ class Hit:
     """
 
     path: str
-    what: str
+    what: str = ""
     why: str = ""
     remedy: str = ""
     inside: tuple[int, int] | None = None
@@ -77,6 +79,27 @@ class Hit:
     since: datetime.date | None = None
     until: datetime.date | None = None
     pool: str = ""
+    case: str = ""
+    words: tuple[tuple[str, str], ...] = ()
+
+
+def hit(
+    path: str,
+    case: str = "",
+    /,
+    *,
+    why: str = "",
+    remedy: str = "",
+    inside: tuple[int, int] | None = None,
+    at_key: bool = False,
+    since: datetime.date | None = None,
+    until: datetime.date | None = None,
+    pool: str = "",
+    **words: object,
+) -> Hit:
+    """A hit at PATH that says what the rule's page says of CASE, with WORDS for its `$name`s. AT_KEY is `Hit.key`."""
+    told = tuple((name, str(value)) for name, value in words.items())
+    return Hit(path, "", why, remedy, inside, at_key, since, until, pool, case, told)
 
 
 POOLS = "{pools}"
@@ -86,14 +109,14 @@ POOLS = "{pools}"
 def joined(hits: Iterable[Hit]) -> Iterator[Hit]:
     """HITS, those that say the same of several pools as one."""
     about: dict[Hit, list[str]] = {}
-    for hit in hits:
-        if hit.pool:
-            about.setdefault(replace(hit, pool=""), []).append(hit.pool)
+    for each in hits:
+        if each.pool:
+            about.setdefault(replace(each, pool=""), []).append(each.pool)
         else:
-            yield hit
-    for hit, pools in about.items():
+            yield each
+    for each, pools in about.items():
         text = f"node pool {pools[0]}" if len(pools) == 1 else f"node pools {', '.join(pools[:-1])} and {pools[-1]}"
-        yield replace(hit, what=hit.what.replace(POOLS, text))
+        yield replace(each, what=each.what.replace(POOLS, text), words=(*each.words, ("pools", text)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,26 +130,35 @@ class Rule:
 
     def findings(self, subject: Any) -> Iterator[Finding]:
         """What the rule has to say about SUBJECT, which is of the type that `over` says."""
-        for hit in joined(self.check(resolve(subject) if self.over == "spec" else subject)):
-            page = {} if hit.why and hit.remedy else texts(self.check, self.id)
+        for found in joined(self.check(resolve(subject) if self.over == "spec" else subject)):
+            what, why, remedy = self._said(found)
             yield Finding(
                 self.id,
                 self.severity,
-                hit.what,
-                path=hit.path,
-                why=hit.why or page.get("reason", ""),
-                remedy=hit.remedy or page.get("remedy", ""),
-                inside=hit.inside,
-                key=hit.key,
-                since=hit.since,
-                until=hit.until,
+                what,
+                path=found.path,
+                why=why,
+                remedy=remedy,
+                inside=found.inside,
+                key=found.key,
+                since=found.since,
+                until=found.until,
             )
 
+    def _said(self, hit: Hit) -> Iterator[str]:
+        """What HIT says, and where it doesn't, the rule's page: of its case, with its words."""
+        own = {"what": hit.what, "reason": hit.why, "remedy": hit.remedy}
+        page = {} if all(own.values()) else texts(self.check, self.id)
+        page = {**page, **page["cases"][hit.case]} if hit.case else page
+        words = {"path": hit.path, "field": hit.path.removeprefix("spec."), **dict(hit.words)}
+        for part, said in own.items():
+            yield said or Template(page.get(part, "")).substitute(words)
 
-def texts(check: Callable[..., Any], name: str) -> Mapping[str, str]:
+
+def texts(check: Callable[..., Any], name: str) -> Mapping[str, Any]:
     """What the data file beside the module of CHECK says of it, whose id is NAME; empty where it says nothing."""
     path = Path(inspect.getfile(check)).with_suffix(".yaml")
-    said: Mapping[str, str] = _data.read(path).get(name, {}) if path.is_file() else {}
+    said: Mapping[str, Any] = _data.read(path).get(name, {}) if path.is_file() else {}
     return said
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ..checks.rule import Hit, rule
+from ..checks.rule import Hit, hit, rule
 from ..model import whole
 from ..policy.loading.place import node
 from .tenants import BUDGET
@@ -43,7 +43,7 @@ def budget_for_nobody(given: TenantObject) -> Iterator[Hit]:
     pods = _number(found, given.others)
     if evicted and (field := _refusing(spec, pods)):
         there = f", and there are {pods}" if pods and field == "minAvailable" else ""
-        yield Hit(f"spec.{field}", f"{given.who} never lets a pod go: {field} is {spec[field]}{there}")
+        yield hit(f"spec.{field}", who=given.who, value=spec[field], there=there)
 
 
 def _refusing(spec: Mapping[str, Any], pods: int | None) -> str:
@@ -143,8 +143,4 @@ def daemons_with_gpus(tenant: Tenant) -> Iterator[Hit]:
     if namespace not in clients:
         missing.append(f"name its namespace {namespace} in spec.reconciler.clientNamespaces of the cluster's policy")
     if missing:
-        yield Hit(
-            tenant.at(),
-            f"{tenant.who} uses GPUs on every node that it is on",
-            remedy=f"{', and '.join(missing)}: the driver manager then takes its pods away first",
-        )
+        yield hit(tenant.at(), who=tenant.who, missing=", and ".join(missing))

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from ..catalog._lookup import nearest
-from ..checks.rule import Hit, rule
+from ..checks.rule import Hit, hit, rule
 from ..model import Path, dotted
 from .tenants import NVIDIA
 
@@ -26,7 +26,7 @@ def no_such_device(given: TenantObject) -> Iterator[Hit]:
             reason = _never(given.offer, name)
             if reason is not None:
                 what, why, remedy = reason
-                yield Hit(dotted(path), f"{given.who} asks for the device {name}, which {what}", why, remedy)
+                yield hit(dotted(path), why=why, remedy=remedy, who=given.who, name=name, what=what)
 
 
 def _devices(value: Any, path: Path) -> Iterator[tuple[Path, str]]:

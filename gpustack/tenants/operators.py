@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from ..checks.language.operators import SECTIONS
-from ..checks.rule import Hit, rule
+from ..checks.rule import Hit, hit, rule
 
 if TYPE_CHECKING:
     from .tenants import Tenant
@@ -32,11 +32,7 @@ def patching_the_operator(tenant: Tenant) -> Iterator[Hit]:
             if match is None or not _WRITES.search(_text(container, "command", "args")):
                 continue
             kind = KINDS[match[1][0].lower()]
-            yield Hit(
-                tenant.at(key, index, part),
-                f"{tenant.who} changes a {kind}, which nobody reads here",
-                remedy=f"leave it out: {SECTIONS[kind]}",
-            )
+            yield hit(tenant.at(key, index, part), who=tenant.who, kind=kind, instead=SECTIONS[kind])
             break
 
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from ..checks.objects.pods import amount_of
-from ..checks.rule import Hit, rule
+from ..checks.rule import Hit, hit, rule
 from ..model import Path, dotted
 from ..policy.loading.place import node
 from .tenants import NVIDIA, QUOTAS
@@ -44,7 +44,7 @@ def quota_of_nothing(given: TenantObject) -> Iterator[Hit]:
             told.add(name)
             right = f"{PREFIX}{name.removeprefix('limits.')}"
             why = f"of extended resources, quotas count requests: {name} bounds nothing, and nobody says so"
-            yield Hit(dotted(path), f"{given.who} counts {name}, which bounds nothing", why, f"write {right}", key=True)
+            yield hit(dotted(path), "name", why=why, who=given.who, name=name, right=right, at_key=True)
             continue
         reason = not_offered(given.offer, resource)
         if reason is not None:
@@ -102,9 +102,4 @@ def flavor_of_no_nodes(given: TenantObject) -> Iterator[Hit]:
         reason = never(given.offer, str(key), (str(value),))
         if reason is not None:
             what, why, remedy = reason
-            yield Hit(
-                dotted(("spec", "nodeLabels", key)),
-                f"{given.who} is for nodes with {what}",
-                f"{why}; jobs of the flavor are admitted and stay pending",
-                remedy,
-            )
+            yield hit(dotted(("spec", "nodeLabels", key)), remedy=remedy, who=given.who, what=what, because=why)

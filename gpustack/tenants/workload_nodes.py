@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..catalog import node_labels
 from ..catalog._lookup import nearest
-from ..checks.rule import Hit, rule
+from ..checks.rule import Hit, hit, rule
 from ..cluster.scheduling import required_terms
 from ..model import Path
 
@@ -31,9 +31,7 @@ def no_such_label(tenant: Tenant) -> Iterator[Hit]:
         reason = never(tenant.offer, key, values)
         if reason is not None:
             what, why, remedy = reason
-            yield Hit(
-                tenant.at(*path), f"{tenant.who} selects nodes by {what}", f"{why}; the pod stays pending", remedy
-            )
+            yield hit(tenant.at(*path), remedy=remedy, who=tenant.who, what=what, because=why)
 
 
 def selections(pod: Mapping[str, Any]) -> Iterator[tuple[Path, str, tuple[str, ...]]]:
@@ -86,7 +84,7 @@ def unknown_label(tenant: Tenant) -> Iterator[Hit]:
         domain = key.partition("/")[0] if "/" in key else ""
         if domain.endswith(("nvidia.com", *WELL_KNOWN)) or any(key in pool.labels for pool in tenant.offer.pools):
             continue
-        yield Hit(tenant.at(*path), f"{tenant.who} selects nodes by {key}, which no node pool of the policy mentions")
+        yield hit(tenant.at(*path), who=tenant.who, key=key)
 
 
 @rule("GPU711", "warning", over="workload")
@@ -99,6 +97,4 @@ def gpus_without_asking(tenant: Tenant) -> Iterator[Hit]:
         for position, entry in enumerate(entries if isinstance(entries, list) else []):
             value = entry.get("value") if isinstance(entry, dict) and entry.get("name") == VISIBLE else None
             if isinstance(value, str) and value not in NOTHING:
-                yield Hit(
-                    tenant.at(key, index, "env", position), f"{tenant.who} takes GPUs without asking: {VISIBLE}={value}"
-                )
+                yield hit(tenant.at(key, index, "env", position), who=tenant.who, variable=VISIBLE, value=value)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from ..checks.rule import Hit, rule
+from ..checks.rule import Hit, hit, rule
 from .tenants import GPU, MIG, SHARED, asked, place_of
 
 if TYPE_CHECKING:
@@ -23,24 +23,21 @@ def several_slices(tenant: Tenant) -> Iterator[Hit]:
             if name.startswith(MIG) or (single and name.removesuffix(SHARED) == GPU)
         }
         if sum(slices.values()) > 1:
-            yield Hit(
-                place_of(tenant, next(iter(slices))),
-                f"{tenant.who}: {sum(slices.values())} MIG instances for one container",
-            )
+            yield hit(place_of(tenant, next(iter(slices))), who=tenant.who, number=sum(slices.values()))
 
 
 @rule("GPU709", "error", over="workload")
 def more_than_one_share(tenant: Tenant) -> Iterator[Hit]:
     """A container that asks for more than one share of a GPU where that is refused."""
     for path, name, number in _shares(tenant, refused=True):
-        yield Hit(path, f"{tenant.who} asks for {number} shares of a GPU ({name})")
+        yield hit(path, who=tenant.who, number=number, name=name)
 
 
 @rule("GPU710", "note", over="workload")
 def shares_are_no_gpus(tenant: Tenant) -> Iterator[Hit]:
     """A container that asks for several shares of GPUs."""
     for path, name, number in _shares(tenant, refused=False):
-        yield Hit(path, f"{tenant.who} asks for {number} shares of GPUs ({name})")
+        yield hit(path, who=tenant.who, number=number, name=name)
 
 
 def _shares(tenant: Tenant, *, refused: bool) -> Iterator[tuple[str, str, int]]:
@@ -70,7 +67,4 @@ def folder_that_the_toolkit_writes(tenant: Tenant) -> Iterator[Hit]:
             if not isinstance(mount, dict) or str(mount.get("mountPath", "")).rstrip("/") != "/etc/nvidia":
                 continue
             if mount.get("readOnly") is True or mount.get("name") in fixed:
-                yield Hit(
-                    tenant.at(*place, "volumeMounts", index, "mountPath"),
-                    f"{tenant.who} mounts something read-only at /etc/nvidia of a container with GPUs",
-                )
+                yield hit(tenant.at(*place, "volumeMounts", index, "mountPath"), who=tenant.who)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from ..catalog._lookup import nearest
 from ..catalog.mig import IllegalProfile, ProfileName, resource_name
 from ..checks.objects.pods import sort_of, wrong_amounts
-from ..checks.rule import Hit, rule
+from ..checks.rule import Hit, hit, rule
 from ..cluster.scheduling import toleration_of, written
 from .tenants import GPU, MIG, SHARED, asked, place_of
 
@@ -165,13 +165,14 @@ def no_such_runtime_class(tenant: Tenant) -> Iterator[Hit]:
         have = sorted(tenant.offer.runtime_classes)
         own = [each for each in have if each not in BY_CDI]
         near = own if name == "nvidia" and len(own) == 1 else nearest(name, have, 1)
-        yield Hit(
+        yield hit(
             tenant.at("runtimeClassName"),
-            f"{tenant.who} names the RuntimeClass {name!r}, which isn't there",
-            f"this cluster has {', '.join(have) or 'none of NVIDIA'}; the API server refuses the pod",
-            f"write {near[0]}"
+            remedy=f"write {near[0]}"
             if near
             else "leave runtimeClassName out"
             if not have
             else f"write {have[0]}, or add {{kind: RuntimeClass, name: {name}}} to spec.references if others bring it",
+            who=tenant.who,
+            name=repr(name),
+            has=", ".join(have) or "none of NVIDIA",
         )

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import functools
 import json
+from collections.abc import Callable
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import yaml
 
@@ -33,6 +35,11 @@ def loaded(snippet: str) -> Loaded:
         path = Path(folder) / "policy.yaml"
         path.write_text(json.dumps(document), encoding="utf-8")
         return load(path, root=path.parent)
+
+
+def rule_of(check: Callable[..., Any]) -> Rule:
+    """The rule that CHECK is registered as."""
+    return next(rule for rule in all_rules() if rule.check is check)
 
 
 def said(rule: Rule, snippet: str, store: Store) -> list[Finding]:

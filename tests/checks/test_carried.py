@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from gpustack.checks.drivers.carried import what_is_carried_has_a_place, what_is_carried_still_holds
-from gpustack.checks.rule import Hit
 from gpustack.checks.subjects import Render
-from gpustack.model import Resource
+from gpustack.model import Finding, Resource
+from tests.checks.snippets import rule_of
 from tests.components.common import spec
 
 NAME = "nvidia-mig-manager"
@@ -28,10 +28,10 @@ def resource(name: str, annotations: dict[str, str] | None = None) -> Resource:
     return Resource(body, "operands", "test")
 
 
-def told(rule: Any, carried: dict[str, Any], *rendered: Resource) -> list[Hit]:
+def told(rule: Any, carried: dict[str, Any], *rendered: Resource) -> list[Finding]:
     """What RULE says where an entry is CARRIED."""
     entry = {"name": NAME, "origin": "x", **carried}
-    return list(rule(Render(spec(carried=[entry]), "1.34", (), (), lambda: rendered)))
+    return list(rule_of(rule).findings(Render(spec(carried=[entry]), "1.34", (), (), lambda: rendered)))
 
 
 @pytest.mark.parametrize(

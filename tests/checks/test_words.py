@@ -12,6 +12,7 @@ from gpustack.checks.rule import rules_over
 from gpustack.checks.subjects import Written
 from gpustack.model import Resource
 from gpustack.policy.loading.load import load
+from tests.checks.snippets import rule_of
 
 POLICY = """\
 apiVersion: gpustack.dev/v1alpha1
@@ -36,7 +37,8 @@ spec:
 def told(api: str, kind: str, content: dict[str, Any]) -> list[tuple[str, str]]:
     """Places and remedies of what is said about an object."""
     body = {"apiVersion": api, "kind": kind, "metadata": {"name": "x"}, "spec": content}
-    return [(hit.path, hit.remedy) for hit in number_in_quotes(Resource(body, "operands", "ExtraWorkloads"))]
+    found = rule_of(number_in_quotes).findings(Resource(body, "operands", "ExtraWorkloads"))
+    return [(each.path, each.remedy) for each in found]
 
 
 @pytest.mark.parametrize("value", ["1", "", "some", "1.5%", "-1", -1, "101%"])

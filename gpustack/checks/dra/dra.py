@@ -12,7 +12,7 @@ from ...catalog import dra, gpus, releases
 from ...catalog._versions import numbers
 from ...cluster.resolve import resolve
 from ...policy.language.gpu_cluster import COMPUTE_DOMAINS_PORT, GPUS_PORT
-from ..rule import Hit, rule
+from ..rule import Hit, hit, rule
 
 if TYPE_CHECKING:
     from ...cluster.resolve import Cluster
@@ -51,10 +51,8 @@ def needs_a_later_patch(cluster: Cluster) -> Iterator[Hit]:
     spec = cluster.spec
     version, least = numbers(spec.cluster.kubernetesVersion), dra.least_kubernetes()
     if asked(spec) and len(version) > 2 and least[:2] == version[:2] and version < least:
-        yield Hit(
-            "spec.cluster.kubernetesVersion",
-            f"Kubernetes {spec.cluster.kubernetesVersion} is older than NVIDIA supports with DRA",
-            f"the documentation of the GPU operator asks for {'.'.join(map(str, least))}",
+        yield hit(
+            "spec.cluster.kubernetesVersion", kubernetes=spec.cluster.kubernetesVersion, least=".".join(map(str, least))
         )
 
 
@@ -66,28 +64,11 @@ def needs_of_a_gpu_cluster(cluster: Cluster) -> Iterator[Hit]:
         return
     if not releases.release(spec.release).gpu_cluster:
         first = next(name for name in releases.names() if releases.release(name).gpu_cluster)
-        yield Hit(
-            "spec.gpuCluster",
-            f"release {spec.release} has no gpuCluster",
-            f"the operator allocates GPUs by DRA since {first}",
-            f"set spec.release: {first} or newer, or leave out spec.gpuCluster",
-        )
+        yield hit("spec.gpuCluster", "release", release=spec.release, first=first)
     if not spec.cdi.enabled:
-        yield Hit(
-            "spec.cdi.enabled",
-            "gpuCluster needs CDI",
-            "the DRA driver names GPUs to the container runtime as CDI devices and in no other way",
-            "leave out spec.cdi.enabled",
-        )
+        yield hit("spec.cdi.enabled", "cdi")
     if spec.driver.enabled and not spec.drivers:
-        yield Hit(
-            "spec.gpuCluster",
-            "gpuCluster has no drivers",
-            "the section driver belongs to the device plugin's stack; with gpuCluster, spec.drivers describes the "
-            "drivers, and the chart refuses one without the other too",
-            "add `drivers: [{name: default, default: true}]` to spec, or set spec.driver.enabled: false where the "
-            "nodes bring the driver",
-        )
+        yield hit("spec.gpuCluster", "drivers")
 
 
 @rule("GPU173", "error")
@@ -108,28 +89,18 @@ def needs_a_newer_driver(cluster: Cluster) -> Iterator[Hit]:
         if path.endswith("hostVersion"):
             newer = f"give the nodes an image with a newer driver, and say so in spec.{path}"
         if cluster.dra and parts and parts[0] < dra.least_driver_branch():
-            yield Hit(
-                f"spec.{path}",
-                f"gpuCluster needs a driver of branch {dra.least_driver_branch()} or newer, and {path} is {version}",
-                "older drivers lack what the DRA driver asks of them",
-                f"{newer}, or leave it out",
-            )
+            yield hit(f"spec.{path}", "gpus", branch=dra.least_driver_branch(), version=version, newer=newer)
         least = dra.least_compute_domain_driver()
         domains = spec.computeDomains.enabled and spec.computeDomains.featureGates.get(DNS_NAMES, True)
         if domains and not cluster.dra and parts and parts < numbers(least)[: len(parts)]:
-            yield Hit(
-                f"spec.{path}",
-                f"computeDomains needs driver {least} or newer, and {path} is {version}",
-                "the daemons of a compute domain find each other by DNS names, which older drivers don't take",
-                f"{newer}, or spec.computeDomains.featureGates.{DNS_NAMES}: false",
-            )
+            yield hit(f"spec.{path}", "domains", least=least, version=version, newer=newer, gate=DNS_NAMES)
 
 
 @rule("GPU174", "error")
 def one_owner_of_compute_domains(cluster: Cluster) -> Iterator[Hit]:
     """`computeDomains` beside `gpuCluster`."""
     if cluster.dra and cluster.spec.computeDomains.enabled:
-        yield Hit("spec.computeDomains.enabled", "computeDomains stands beside gpuCluster")
+        yield hit("spec.computeDomains.enabled")
 
 
 @rule("GPU177", "error")
@@ -156,11 +127,7 @@ def features_that_exist(cluster: Cluster) -> Iterator[Hit]:
                 dra.gate_default(gate)
             except dra.UnknownGate as unknown:
                 near = f"; did you mean {' or '.join(unknown.nearest)}?" if unknown.nearest else ""
-                yield Hit(
-                    f"spec.{path}.{gate}",
-                    f"the DRA driver {version} has no feature {gate}",
-                    remedy=f"leave it out{near}",
-                )
+                yield hit(f"spec.{path}.{gate}", version=version, gate=gate, near=near)
 
 
 def gated(spec: ClusterPolicySpec) -> Iterator[tuple[str, dict[str, bool], str | None]]:
@@ -182,24 +149,12 @@ def what_only_you_can_do(cluster: Cluster) -> Iterator[Hit]:
     if section is None:
         return
     if spec.cluster.namespace.startswith(FOREIGN):
-        yield Hit(
-            "spec.cluster.namespace",
-            f"the namespace {spec.cluster.namespace} needs the label resource.kubernetes.io/admin-access=true",
-            "without it the API server refuses the claims of the validator and of DCGM; the namespace is the cluster's "
-            "own, so it is not rendered",
-            "set the label, or choose a namespace of the stack's own",
-        )
+        yield hit("spec.cluster.namespace", "namespace", namespace=spec.cluster.namespace)
     driver = section.draDriver
     told = any(entry.name == PULL_SECRETS for entry in driver.computeDomains.controller.env)
     if driver.imagePullSecrets and driver.computeDomains.enabled is not False and not told:
         names = ",".join(driver.imagePullSecrets)
-        yield Hit(
-            "spec.gpuCluster.draDriver.imagePullSecrets",
-            "the pull secrets do not reach the daemons of compute domains",
-            "the controller makes these pods, and the operator doesn't tell it the secrets",
-            f"add {{name: {PULL_SECRETS}, value: {names}}} to "
-            "spec.gpuCluster.draDriver.computeDomains.controller.env, or give the nodes the credentials",
-        )
+        yield hit("spec.gpuCluster.draDriver.imagePullSecrets", "secrets", variable=PULL_SECRETS, names=names)
 
 
 @rule("GPU180", "error")
@@ -209,10 +164,8 @@ def architecture_of_the_gpu(cluster: Cluster) -> Iterator[Hit]:
         product = pool.gpuProduct if pool.gpuProduct in gpus.products() else None
         arch = gpus.product(product).arch if product else None
         if arch and pool.arch and pool.arch != arch:
-            yield Hit(
-                f"spec.nodePools[{index}].arch",
-                f"pool {pool.name} has {pool.arch} nodes with {product}, and that comes with an {arch} CPU",
-                remedy=f"set spec.nodePools[{index}].arch: {arch}, or correct gpuProduct",
+            yield hit(
+                f"spec.nodePools[{index}].arch", pool_name=pool.name, nodes_arch=pool.arch, product=product, arch=arch
             )
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from ..rule import Hit, rule
+from ..rule import Hit, hit, rule
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
@@ -50,12 +50,7 @@ def nothing_of_the_plugin_stack(cluster: Cluster) -> Iterator[Hit]:
         for field in fields:
             yield from ignored(changes(mine.get(field), theirs.get(field), f"{section}.{field}"), f"{section}.{field}")
     for index in sharing(spec):
-        yield Hit(
-            f"spec.nodePools[{index}].sharing",
-            f"pool {spec.nodePools[index].name} shares its GPUs, and gpuCluster knows no sharing by pool",
-            remedy=f"leave out spec.nodePools[{index}].sharing; spec.gpuCluster.draDriver.featureGates has what the "
-            "driver offers",
-        )
+        yield hit(f"spec.nodePools[{index}].sharing", "sharing", pool_name=spec.nodePools[index].name)
 
 
 @rule("GPU176", "warning")
@@ -68,11 +63,7 @@ def driver_section_is_replaced(cluster: Cluster) -> Iterator[Hit]:
     for section in REPLACED:
         for path in changes(plain(getattr(spec, section)), plain(getattr(default, section)), section):
             if path not in {"driver.enabled", "driver.useNvidiaDriverCRD"}:
-                yield Hit(
-                    f"spec.{path}",
-                    f"{path} has no effect with gpuCluster",
-                    remedy=f"say it in spec.drivers, and leave out spec.{path}",
-                )
+                yield hit(f"spec.{path}")
 
 
 def sharing(spec: ClusterPolicySpec) -> list[int]:
@@ -115,9 +106,4 @@ def ignored(paths: Iterator[str], section: str) -> Iterator[Hit]:
     name = section.partition(".")[0]
     off = f", or set spec.{name}.enabled: false" if name in PLUGIN_STACK and name != "mig" else ""
     for path in paths:
-        yield Hit(
-            f"spec.{path}",
-            f"{path} has no effect with gpuCluster",
-            "GPUs are allocated by DRA there, and nothing of the device plugin's stack is rendered",
-            f"leave out spec.{path}{off}; in a layer, move it to one that only clusters with the device plugin extend",
-        )
+        yield hit(f"spec.{path}", "ignored", off=off)

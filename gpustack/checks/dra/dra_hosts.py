@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from ...catalog import dra
-from ..rule import POOLS, Hit, rule
+from ..rule import Hit, hit, rule
 from .dra import gated
 
 if TYPE_CHECKING:
@@ -33,12 +33,7 @@ def feature_without_its_ground(cluster: Cluster) -> Iterator[Hit]:
                     + "or switch the gate on in the programs of the control plane, and waive this",
                 )
             if dra.needs_nvswitch(gate) and not switched:
-                yield Hit(
-                    f"spec.{path}.{gate}",
-                    f"the feature {gate} is for GPUs with NVSwitch on their board, and no pool has any",
-                    "there is no Fabric Manager whose partitions could be used, so claims can't be prepared",
-                    f"set spec.{path}.{gate}: false",
-                )
+                yield hit(f"spec.{path}.{gate}", "nvswitch", gate=gate)
 
 
 @rule("GPU485", "note")
@@ -50,8 +45,4 @@ def imex_of_the_host(cluster: Cluster) -> Iterator[Hit]:
         domains = spec.gpuCluster.draDriver.computeDomains.enabled is not False
     for pool in cluster.pools:
         if domains and pool.driver is None and pool.product is not None and pool.product.nvlink_rack:
-            yield Hit(
-                "spec.gpuCluster" if cluster.dra else "spec.computeDomains.enabled",
-                f"nodes that bring their driver may run an IMEX service of their own ({POOLS})",
-                pool=pool.name,
-            )
+            yield hit("spec.gpuCluster" if cluster.dra else "spec.computeDomains.enabled", pool=pool.name)

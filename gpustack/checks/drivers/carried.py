@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from ...catalog.operator_texts import releases_with
 from ...model import Body
 from ...policy.language.carried import Carried, misfits
-from ..rule import Hit, rule
+from ..rule import Hit, hit, rule
 
 if TYPE_CHECKING:
     from ...cluster.resolve import Cluster
@@ -44,29 +44,13 @@ def what_is_carried_has_a_place(render: Render) -> Iterator[Hit]:
         path = f"spec.carried[{index}]"
         body = sets.get(carried.called or carried.name)
         if body is None and carried.name in sets:
-            yield Hit(
-                f"{path}.called",
-                f"{carried.name} can't be called {carried.called}",
-                "only the DaemonSets of `drivers` end in a hash of what made them; all others keep the name that they "
-                "have",
-                f"leave out {path}.called",
-            )
+            yield hit(f"{path}.called", "called", carried=carried.name, called=carried.called)
         elif body is None:
             near = ", ".join(sorted(sets))
-            yield Hit(
-                f"{path}.name",
-                f"no DaemonSet {carried.name} is rendered",
-                f"so nothing is carried; rendered are {near}",
-                f"correct the name, or take {path} out where the DaemonSet is gone",
-            )
+            yield hit(f"{path}.name", "name", carried=carried.name, near=near, section=path)
         elif HOLDS not in body["metadata"].get("annotations", {}):
             for field, missing in misfits(carried, body["spec"]["template"]["spec"]):
-                yield Hit(
-                    f"{path}.{field}",
-                    f"{carried.name} has {missing}",
-                    "what has no place in the template can't be carried, and so nothing of this DaemonSet is",
-                    f"correct {path}.{field}, or take it out",
-                )
+                yield hit(f"{path}.{field}", "place", carried=carried.name, missing=missing)
 
 
 @rule("GPU187", "warning", over="render")
@@ -81,11 +65,7 @@ def what_is_carried_still_holds(render: Render) -> Iterator[Hit]:
             continue
         if not misfits(carried, body["spec"]["template"]["spec"]):
             kept = f", all but name, origin and called: it is still called {carried.called}" if carried.called else ""
-            yield Hit(
-                f"spec.carried[{index}]",
-                f"what {carried.name} carries has no effect any more",
-                remedy=f"take spec.carried[{index}] out{kept}",
-            )
+            yield hit(f"spec.carried[{index}]", carried=carried.name, kept=kept)
 
 
 def beside_the_name(carried: Carried) -> bool:

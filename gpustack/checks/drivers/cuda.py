@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from ...catalog import drivers
 from ...catalog._versions import numbers
 from ...cluster.mig_layouts import product_of
-from ..rule import Hit, rule
+from ..rule import Hit, hit, rule
 
 if TYPE_CHECKING:
     from ...cluster.resolve import Cluster
@@ -64,12 +64,7 @@ def cuda_of_another_gpu(cluster: Cluster) -> Iterator[Hit]:
         first, dropped = drivers.cuda_range(product)
         path, have = f"spec.nodePools[{index}].cuda", numbers(pool.cuda)
         if first and have < numbers(first):
-            yield Hit(
-                path,
-                f"CUDA {pool.cuda} makes no code for {product.name} (node pool {pool.name})",
-                f"the first version that does is {first}; older programs run only where they bring PTX",
-                f"build the workloads with CUDA {first} or newer, and write that version here",
-            )
+            yield hit(path, "early", cuda=pool.cuda, product=product.name, pool_name=pool.name, first=first)
         elif dropped and have >= numbers(dropped):
             yield Hit(
                 path,

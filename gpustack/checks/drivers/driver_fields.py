@@ -10,7 +10,7 @@ from ...cluster.ownership import OWNER
 from ...cluster.resolve import resolve
 from ...policy.language.cluster import on_openshift
 from ...policy.language.reconciler import labelling
-from ..rule import Hit, rule
+from ..rule import Hit, hit, rule
 
 if TYPE_CHECKING:
     from ...cluster.resolve import Cluster
@@ -22,12 +22,7 @@ def licence_in_the_open(cluster: Cluster) -> Iterator[Hit]:
     """A vGPU licence in a ConfigMap."""
     for field, key, name, secret in _licences(cluster.spec):
         if name and not secret:
-            yield Hit(
-                f"{field}.{key}",
-                f"the vGPU licence comes from the ConfigMap {name}",
-                remedy=f"put the same keys into a Secret, name it in {field}.secretName, and list it under "
-                "spec.references",
-            )
+            yield hit(f"{field}.{key}", name=name, setting=field)
 
 
 @rule("GPU142", "error")
@@ -35,11 +30,7 @@ def two_licences(cluster: Cluster) -> Iterator[Hit]:
     """A vGPU licence that is named twice, in a Secret and in a ConfigMap."""
     for field, key, name, secret in _licences(cluster.spec):
         if name and secret:
-            yield Hit(
-                f"{field}.{key}",
-                f"{field} names the ConfigMap {name} and the Secret {secret}",
-                remedy=f"leave out {key}",
-            )
+            yield hit(f"{field}.{key}", setting=field, name=name, secret=secret, key=key)
 
 
 def _licences(spec: ClusterPolicySpec) -> Iterator[tuple[str, str, str | None, str | None]]:
@@ -69,19 +60,9 @@ def rhcos_versions(cluster: Cluster) -> Iterator[Hit]:
         if not builds(spec, index):
             continue
         if not pool.ostreeVersion and (cluster.listed or (named and images)):
-            yield Hit(
-                f"spec.nodePools[{index}].ostreeVersion",
-                f"nothing is rendered for the driver of pool {pool.name}, whose version of RHCOS is not said",
-                "there is a driver DaemonSet per version of RHCOS, which selects its nodes by it",
-                f"set spec.nodePools[{index}].ostreeVersion to OSTREE_VERSION in /etc/os-release of its nodes",
-            )
+            yield hit(f"spec.nodePools[{index}].ostreeVersion", "unsaid", pool_name=pool.name)
         if images and pool.ostreeVersion and pool.ostreeVersion not in images:
-            yield Hit(
-                f"spec.nodePools[{index}].ostreeVersion",
-                f"cluster.openshift.driverToolkitImages has no image for RHCOS {pool.ostreeVersion}",
-                "the driver builds without the driver toolkit then, and needs package sources of its own",
-                "add the image that `oc -n openshift get imagestream driver-toolkit -o yaml` names for this version",
-            )
+            yield hit(f"spec.nodePools[{index}].ostreeVersion", "image", rhcos=pool.ostreeVersion)
 
 
 def builds(spec: ClusterPolicySpec, index: int) -> bool:
@@ -112,14 +93,9 @@ def idle_fields_of_drivers(cluster: Cluster) -> Iterator[Hit]:
         ):
             if given:
                 where = f"drivers[{index}].{path}"
-                yield Hit(f"spec.{where}", f"{where} has no effect", why, f"leave out spec.{where}")
+                yield hit(f"spec.{where}", "field", why=why)
     if spec.operator.use_ocp_driver_toolkit is False and cluster.listed and spec.drivers:
-        yield Hit(
-            "spec.operator.use_ocp_driver_toolkit",
-            "operator.use_ocp_driver_toolkit has no effect on drivers",
-            "they build in the driver toolkit wherever its images are known, as the operator does it",
-            "leave out spec.cluster.openshift.driverToolkitImages",
-        )
+        yield hit("spec.operator.use_ocp_driver_toolkit", "toolkit")
 
 
 @rule("GPU141", "note")
@@ -131,17 +107,7 @@ def nodes_are_assigned_by_label(cluster: Cluster) -> Iterator[Hit]:
     traits = releases.release(spec.release).traits
     pools = [index for index, pool in enumerate(spec.nodePools) if pool.driver is not None and spec.driver.enabled]
     if cluster.listed and spec.drivers and traits.driver_owner_label:
-        yield Hit(
-            "spec.drivers",
-            f"a driver starts on nodes whose label {OWNER} names it",
-            "the label assigns a node to a driver; until something sets it, no driver starts on the node",
-            f"set spec.reconciler.image, or do it yourself: kubectl label node NAME {OWNER}={spec.drivers[0].name}",
-        )
+        yield hit("spec.drivers", "drivers", label=OWNER, driver=spec.drivers[0].name)
     elif pools and not cluster.listed:
         pool = spec.nodePools[pools[0]]
-        yield Hit(
-            f"spec.nodePools[{pools[0]}].driver",
-            f"the driver of pool {pool.name} starts on nodes whose label {OWNER} is {pool.name}",
-            "until something sets the label, the cluster's driver runs on the node",
-            f"set spec.reconciler.image, or drain a node yourself: kubectl label node NAME {OWNER}={pool.name}",
-        )
+        yield hit(f"spec.nodePools[{pools[0]}].driver", "pools", pool_name=pool.name, label=OWNER)

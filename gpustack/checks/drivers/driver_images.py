@@ -14,7 +14,7 @@ from ...catalog import drivers, oses
 from ...cluster.drivers import NodeDriver
 from ...cluster.resolve import resolve
 from ...model import numbers
-from ..rule import POOLS, Hit, rule
+from ..rule import POOLS, Hit, hit, rule
 
 if TYPE_CHECKING:
     from ...cluster.resolve import Cluster
@@ -70,13 +70,8 @@ def _published(spec: ClusterPolicySpec) -> Iterator[NodeDriver]:
 def _no_image(driver: NodeDriver, why: str) -> Hit:
     path = f"spec.nodePools[{driver.index}].os"
     repository = driver.paths["repository"]
-    return Hit(
-        path,
-        f"no published driver image {driver.version} for {driver.pool.os} ({POOLS})",
-        f"{why}, so the driver's pods would wait for an image that does not exist",
-        "install the driver on the nodes and set spec.driver.enabled: false, choose another system or driver, or name "
-        f"a registry with an image of your own in {repository}",
-        pool=driver.pool.name,
+    return hit(
+        path, version=driver.version, system=driver.pool.os, because=why, repository=repository, pool=driver.pool.name
     )
 
 
@@ -106,12 +101,7 @@ def system_in_the_version(cluster: Cluster) -> Iterator[Hit]:
     for path, version in versions(cluster.spec):
         match = re.fullmatch(rf"(.+)-(?:signed-)?((?:{'|'.join(oses.os_ids())})\d[\w.]*)", version)
         if match:
-            yield Hit(
-                path,
-                f"the version {version} ends in the operating system {match[2]}",
-                f"the node's system is appended to it: the image would be ...:{version}-{match[2]}",
-                f"leave the system out: {match[1]}; in a mirror the tag has to have it, once",
-            )
+            yield hit(path, version=version, system=match[2], plain=match[1])
 
 
 def versions(spec: ClusterPolicySpec) -> Iterator[tuple[str, str]]:
@@ -154,11 +144,10 @@ def branch_without_precompiled(cluster: Cluster) -> Iterator[Hit]:
     """The version is a branch, and the driver is not precompiled."""
     for driver in _published(cluster.spec):
         if not driver.precompiled and driver.version.isdigit():
-            yield Hit(
+            yield hit(
                 driver.paths["version"],
-                f"{driver.version} is a driver branch and no version ({POOLS})",
-                remedy=f"write a whole version, or set {driver.paths['usePrecompiled']}: true and say the pools' "
-                "kernels",
+                version=driver.version,
+                precompiled_path=driver.paths["usePrecompiled"],
                 pool=driver.pool.name,
             )
 
@@ -209,4 +198,4 @@ def one_digest_for_many_systems(cluster: Cluster) -> Iterator[Hit]:
     for path, tags in systems.items():
         if len(tags) > 1:
             where = " and ".join(f"{tag} (node pool {pool})" for tag, pool in tags.items())
-            yield Hit(path, f"one driver image, named by its digest, would have to fit {where}")
+            yield hit(path, where=where)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from ...catalog import releases
 from ...cluster.ownership import OWNER, is_default
 from ..pools.pools import overlaps
-from ..rule import Hit, rule
+from ..rule import Hit, hit, rule
 
 if TYPE_CHECKING:
     from ...cluster.resolve import Cluster
@@ -59,20 +59,10 @@ def one_default_driver(cluster: Cluster) -> Iterator[Hit]:
     defaults = [index for index, driver in enumerate(spec.drivers) if is_default(spec, driver)]
     for index in defaults[1:]:
         first = spec.drivers[defaults[0]].name
-        yield Hit(
-            f"spec.drivers[{index}].default",
-            f"{first} and {spec.drivers[index].name} are both the default driver",
-            "each would take the nodes that no other driver selects",
-            f"leave out default for one of them, and give it a nodeSelector: {first} is the first",
-        )
+        yield hit(f"spec.drivers[{index}].default", "two", first=first, driver=spec.drivers[index].name)
     for index in defaults:
         if spec.drivers[index].nodeSelector:
-            yield Hit(
-                f"spec.drivers[{index}].nodeSelector",
-                f"the default driver {spec.drivers[index].name} has a nodeSelector",
-                "it takes all nodes that no other driver selects; the operator's API refuses a selector beside that",
-                f"leave out spec.drivers[{index}].nodeSelector, or spec.drivers[{index}].default",
-            )
+            yield hit(f"spec.drivers[{index}].nodeSelector", "selector", driver=spec.drivers[index].name, index=index)
 
 
 @rule("GPU132", "error")
@@ -80,19 +70,9 @@ def drivers_and_labels(cluster: Cluster) -> Iterator[Hit]:
     """A driver that selects nodes by the label which says whose driver they get, or that has too long a name for it."""
     for index, driver in enumerate(cluster.spec.drivers):
         if OWNER in driver.nodeSelector:
-            yield Hit(
-                f"spec.drivers[{index}].nodeSelector",
-                f"the driver {driver.name} selects nodes by {OWNER}",
-                "that label is set on the nodes which a driver selects, so it can't be what they are selected by",
-                "select by a label of your own, one that the pool has under nodeSelector",
-            )
+            yield hit(f"spec.drivers[{index}].nodeSelector", "selector", driver=driver.name, label=OWNER)
         if len(driver.name) > LABEL_VALUE:
-            yield Hit(
-                f"spec.drivers[{index}].name",
-                f"the driver's name has {len(driver.name)} characters, more than {LABEL_VALUE}",
-                f"it is the value of the node label {OWNER}",
-                "give it a shorter name",
-            )
+            yield hit(f"spec.drivers[{index}].name", "name", length=len(driver.name), most=LABEL_VALUE, label=OWNER)
 
 
 @rule("GPU133", "warning")
@@ -106,7 +86,7 @@ def driver_without_nodes(cluster: Cluster) -> Iterator[Hit]:
         if index in used:
             continue
         what = "its nodeSelector matches no node pool" if driver.nodeSelector else "other drivers have all node pools"
-        yield Hit(f"spec.drivers[{index}]", f"nothing is rendered for the driver {driver.name}: {what}")
+        yield hit(f"spec.drivers[{index}]", driver=driver.name, what=what)
 
 
 @rule("GPU134", "warning")
@@ -116,7 +96,7 @@ def nodes_without_driver(cluster: Cluster) -> Iterator[Hit]:
         return
     for pool in cluster.pools:
         if pool.driver is None and pool.workload == "container":
-            yield Hit(pool.path, f"no driver selects the nodes of pool {pool.name}")
+            yield hit(pool.path, pool_name=pool.name)
 
 
 @rule("GPU135", "error")
@@ -124,12 +104,7 @@ def drivers_or_pool_drivers(cluster: Cluster) -> Iterator[Hit]:
     """A pool with a driver of its own, beside `drivers`."""
     for index, pool in enumerate(cluster.spec.nodePools):
         if pool.driver is not None and pool.driver.installs and cluster.listed:
-            yield Hit(
-                f"spec.nodePools[{index}].driver",
-                f"pool {pool.name} has a driver of its own beside spec.drivers",
-                remedy=f"describe it as one of spec.drivers, with a nodeSelector that matches the pool, and leave out "
-                f"spec.nodePools[{index}].driver; or leave out spec.drivers and spec.driver.useNvidiaDriverCRD",
-            )
+            yield hit(f"spec.nodePools[{index}].driver", pool_name=pool.name)
 
 
 @rule("GPU136", "warning")
@@ -137,19 +112,9 @@ def who_describes_drivers(cluster: Cluster) -> Iterator[Hit]:
     """`drivers` that don't count, or that are missing where they do."""
     spec = cluster.spec
     if spec.drivers and not cluster.listed:
-        yield Hit(
-            "spec.drivers",
-            "drivers has no effect: driver.useNvidiaDriverCRD is not set",
-            "the section driver describes the driver of all nodes; the operator ignores NVIDIADriver objects then",
-            "set spec.driver.useNvidiaDriverCRD: true, or leave out spec.drivers",
-        )
+        yield hit("spec.drivers", "section")
     if spec.driver.useNvidiaDriverCRD and not cluster.dra and not spec.drivers:
-        yield Hit(
-            "spec.driver.useNvidiaDriverCRD",
-            "no driver is rendered: there are no spec.drivers",
-            "with driver.useNvidiaDriverCRD the section driver describes no driver, only its list does",
-            "add spec.drivers, or leave out spec.driver.useNvidiaDriverCRD",
-        )
+        yield hit("spec.driver.useNvidiaDriverCRD", "list")
     for index, pool in enumerate(spec.nodePools):
         if pool.driver is not None and not cluster.listed:
             if cluster.of(pool).workload != "container":
@@ -158,7 +123,7 @@ def who_describes_drivers(cluster: Cluster) -> Iterator[Hit]:
                 why = "spec.driver.enabled is false: nodes bring their driver, of which only hostVersion may be said"
             else:
                 continue
-            yield Hit(f"spec.nodePools[{index}].driver", "the pool's driver has no effect", why, "leave it out")
+            yield hit(f"spec.nodePools[{index}].driver", "pools", why=why)
 
 
 @rule("GPU143", "error")

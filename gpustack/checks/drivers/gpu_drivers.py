@@ -12,7 +12,7 @@ from ...cluster.resolve import resolve
 from ...model import numbers
 from ...policy.language import images
 from ...policy.language.cluster import platform_of
-from ..rule import POOLS, Hit, rule
+from ..rule import POOLS, Hit, hit, rule
 
 if TYPE_CHECKING:
     from ...catalog.drivers import Minimum
@@ -133,9 +133,7 @@ def auto_on_an_old_branch(cluster: Cluster) -> Iterator[Hit]:
     for driver in cluster.drivers:
         if driver.modules == "auto" and driver.numbers and driver.numbers[0] < AUTO_FROM:
             path = driver.paths["kernelModuleType"]
-            what = f"driver {driver.version} doesn't know kernelModuleType auto ({POOLS})"
-            why = f"driver containers choose the modules themselves from R{AUTO_FROM} on"
-            yield Hit(path, what, why, f"set {path} to open or proprietary", pool=driver.pool.name)
+            yield hit(path, version=driver.version, first=AUTO_FROM, pool=driver.pool.name)
 
 
 @rule("GPU423", "error")
@@ -202,7 +200,4 @@ def fabric_manager(cluster: Cluster) -> Iterator[Hit]:
     for index, pool in enumerate(spec.nodePools):
         product = product_of(pool)
         if index not in managed and product and product.nvswitch and cluster.of(pool).workload == "container":
-            yield Hit(
-                f"spec.nodePools[{index}].gpuProduct",
-                f"nodes with {product.name} need Fabric Manager (node pool {pool.name})",
-            )
+            yield hit(f"spec.nodePools[{index}].gpuProduct", product=product.name, pool_name=pool.name)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from ...cluster.resolve import resolve
 from ...policy.language.cluster import platform_of
-from ..rule import Hit, rule
+from ..rule import Hit, hit, rule
 
 if TYPE_CHECKING:
     from ...cluster.resolve import Cluster
@@ -44,11 +44,7 @@ def two_sets_of_knobs(cluster: Cluster) -> Iterator[Hit]:
         for index, entry in enumerate(manager.env if automatic and not spec.sandboxWorkloads.enabled else ()):
             if entry.name in OVERRIDDEN:
                 field = f"{path}.upgradePolicy.{OVERRIDDEN[entry.name]}"
-                yield Hit(
-                    f"spec.{path}.manager.env[{index}]",
-                    f"{path}.manager.env {entry.name} has no effect with {path}.upgradePolicy.autoUpgrade",
-                    remedy=f"leave it out and use spec.{field}, or set spec.{path}.upgradePolicy.autoUpgrade: false",
-                )
+                yield hit(f"spec.{path}.manager.env[{index}]", section=path, entry=entry.name, setting=field)
 
 
 @rule("GPU471", "warning")
@@ -56,12 +52,7 @@ def drain_that_stops(cluster: Cluster) -> Iterator[Hit]:
     """Nodes are drained for a new driver, and pods with emptyDir volumes are not to be removed."""
     for path, policy, _ in policies(cluster.spec):
         if policy.drain.enable and not policy.drain.deleteEmptyDir:
-            yield Hit(
-                f"spec.{path}.upgradePolicy.drain",
-                f"{path}.upgradePolicy.drain.enable is true and drain.deleteEmptyDir is false",
-                remedy=f"set spec.{path}.upgradePolicy.drain.deleteEmptyDir: true if such volumes may be lost, or "
-                "drain.podSelector to the pods that are to be removed",
-            )
+            yield hit(f"spec.{path}.upgradePolicy.drain", section=path)
 
 
 @rule("GPU472", "note")
@@ -99,9 +90,7 @@ def nobody_offers_gpus(cluster: Cluster) -> Iterator[Hit]:
     if spec.devicePlugin.enabled or cluster.dra or "devicePlugin" in platform_of(spec.cluster).brings:
         return
     if cluster.serving("container"):
-        yield Hit(
-            "spec.devicePlugin.enabled", "nothing that is rendered offers GPUs to pods: devicePlugin.enabled is false"
-        )
+        yield hit("spec.devicePlugin.enabled")
 
 
 @rule("GPU474", "note")
@@ -112,16 +101,6 @@ def what_nodes_have_to_bring(cluster: Cluster) -> Iterator[Hit]:
     if not cluster.serving("container"):
         return
     if not cluster.container_drivers and not cluster.listed and "driver" not in brings:
-        yield Hit(
-            "spec.driver.enabled",
-            "all components wait for a driver that the nodes bring",
-            "they look for a working nvidia-smi below hostPaths.rootFS, and wait until there is one",
-            "see that the nodes have a driver; a platform whose node image brings it says so: spec.cluster.platform",
-        )
+        yield hit("spec.driver.enabled", "driver")
     if not spec.toolkit.enabled and "toolkit" not in brings:
-        yield Hit(
-            "spec.toolkit.enabled",
-            "components wait for a container runtime that hands out GPUs",
-            "nothing that is rendered sets the runtime of the nodes up; pods with a GPU fail there until somebody does",
-            "see that the nodes have the container toolkit and that their runtime knows it",
-        )
+        yield hit("spec.toolkit.enabled", "toolkit")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...gitops.engines.argocd import ENGINE
 from ...model import Body
-from ..rule import Hit, rule
+from ..rule import Hit, hit, rule
 from .argocd_patterns import permits_destination, permits_kind, permits_source
 
 if TYPE_CHECKING:
@@ -43,12 +43,7 @@ def key(body: Body) -> tuple[str, str]:
 
 
 def _elsewhere(namespace: str, name: str, space: str) -> Hit:
-    return Hit(
-        f"{WHERE}.argocd.project",
-        f"the AppProject {name} is in namespace {space or 'none'}, and Argo CD in {namespace}",
-        "Argo CD takes projects of its own namespace alone, and refuses an Application whose project isn't there",
-        f"set its metadata.namespace to {namespace}, or spec.gitops.argocd.namespace to where Argo CD is",
-    )
+    return hit(f"{WHERE}.argocd.project", "elsewhere", name=name, space=space or "none", namespace=namespace)
 
 
 def _refused(application: Body, project: Body, synced: Synced, own: bool) -> Iterator[Hit]:
@@ -64,13 +59,7 @@ def _refused(application: Body, project: Body, synced: Synced, own: bool) -> Ite
             else "give the server a host name, or name an AppProject of yours in spec.gitops.argocd.project "
             "that permits more repositories"
         )
-        yield Hit(
-            at or f"{WHERE}.repository.url",
-            f"{name} does not permit the repository {url}",
-            "Argo CD refuses an Application whose repository no pattern in sourceRepos matches, and brackets mean one "
-            "character of several there",
-            remedy,
-        )
+        yield hit(at or f"{WHERE}.repository.url", "repository", remedy=remedy, name=name, url=url)
     destination = application["destination"]
     spaces = sorted({destination.get("namespace", ""), *synced.namespaces})
     allowed = spec.get("destinations") or ()

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...gitops.engines import engines
 from ...model import Path, Resource, dotted
-from ..rule import Hit, rule
+from ..rule import Hit, hit, rule
 
 if TYPE_CHECKING:
     from ...cluster.resolve import Cluster
@@ -31,7 +31,7 @@ def tracking_labels(cluster: Cluster) -> Iterator[Hit]:
     for path, texts in _labels(cluster.spec):
         for key in texts:
             if key == INSTANCE or key.startswith(tracking):
-                yield Hit(dotted((*path, key)), f"{key} is set by GitOps engines", key=True)
+                yield hit(dotted((*path, key)), key=key, at_key=True)
 
 
 def _labels(spec: ClusterPolicySpec) -> Iterator[tuple[Path, Mapping[str, str]]]:
@@ -57,7 +57,7 @@ def variable(cluster: Cluster) -> Iterator[Hit]:
     """A variable that nothing replaces."""
     dump = cluster.spec.model_dump(exclude_none=True, exclude_defaults=True)
     for path, value in _variables(dump, ("spec",)):
-        yield Hit(dotted(path), f"{value} is a variable, and nothing replaces it")
+        yield hit(dotted(path), value=value)
 
 
 def _variables(value: Any, path: Path) -> Iterator[tuple[Path, str]]:

@@ -12,7 +12,7 @@ from ...model import dotted
 from ...policy.language.reconciler import runs
 from ...policy.language.repository import is_digest, is_oci, revision
 from ...policy.language.types import IMAGE_TAG
-from ..rule import Hit, rule
+from ..rule import Hit, hit, rule
 
 if TYPE_CHECKING:
     from ...cluster.resolve import Cluster
@@ -29,20 +29,18 @@ def incomplete(cluster: Cluster) -> Iterator[Hit]:
         return
     engine = chosen(given)
     if engine is None:
-        yield Hit(
+        yield hit(
             "spec.gitops",
-            "gitops names no engine",
-            f"{' and '.join(each.title for each in engines())} take different objects, and without an engine none is "
-            "rendered",
-            f"set spec.gitops.engine to {' or '.join(names())}",
+            "engine",
+            titles=" and ".join(each.title for each in engines()),
+            engines=" or ".join(names()),
         )
         return
     if given.repository.url is None and not engine.brings_source(given):
-        yield Hit(
+        yield hit(
             "spec.gitops.repository",
-            "gitops names no repository",
-            "the engine must know where the render is",
-            "set spec.gitops.repository.url" + (f", or {engine.source_field}" if engine.source_field else ""),
+            "repository",
+            remedy="set spec.gitops.repository.url" + (f", or {engine.source_field}" if engine.source_field else ""),
         )
     yield from (_hit(trouble) for trouble in engine.missing(given))
 
@@ -62,19 +60,9 @@ def contradicting(cluster: Cluster) -> Iterator[Hit]:
         yield from (_hit(trouble) for trouble in engine.contradictions(given))
     wanted = revision(repository).name
     if is_oci(repository) and not re.fullmatch(IMAGE_TAG.pattern, wanted):
-        yield Hit(
-            "spec.gitops.repository.revision",
-            f"{wanted} is neither tag nor digest of an OCI artifact",
-            "a tag has letters, digits, '.', '_' and '-', 128 at most, and a registry knows no branches",
-            "set it to the tag that is pushed, or to the digest that gpustack push says (sha256:...)",
-        )
+        yield hit("spec.gitops.repository.revision", "oci", wanted=wanted)
     if not is_oci(repository) and is_digest(wanted):
-        yield Hit(
-            "spec.gitops.repository.revision",
-            "a Git repository has no such digest",
-            "sha256:... names an OCI artifact; a commit is written without that",
-            "name a branch, refs/tags/NAME for a tag, or a commit in full",
-        )
+        yield hit("spec.gitops.repository.revision", "git")
 
 
 @rule("GPU834", "warning", over="origins")
@@ -85,7 +73,7 @@ def in_vain(written: Written) -> Iterator[Hit]:
         return
     for path, why in idle(given):
         if written.by(f"spec.gitops.{path}") == "policy":
-            yield Hit(f"spec.gitops.{path}", f"gitops.{path} has no effect", why, f"leave out spec.gitops.{path}")
+            yield hit(f"spec.gitops.{path}", why=why)
 
 
 def idle(given: GitOps) -> Iterator[tuple[str, str]]:
@@ -118,4 +106,4 @@ def nothing_to_wait_for(cluster: Cluster) -> Iterator[Hit]:
     """An engine, and no NodePolicy by whose state it could tell whether the GPU stack is well."""
     spec = cluster.spec
     if spec.gitops is not None and spec.gitops.engine is not None and not runs(spec):
-        yield Hit("spec.gitops", "the engine has nothing to wait for")
+        yield hit("spec.gitops")

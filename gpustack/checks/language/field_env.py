@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from ..rule import Hit, rule
+from ..rule import Hit, hit, rule
 
 if TYPE_CHECKING:
     from ...cluster.resolve import Cluster
@@ -34,11 +34,7 @@ def variable_of_a_field(cluster: Cluster) -> Iterator[Hit]:
         for index, entry in enumerate(section.env or ()):
             if entry.name in OWNED:
                 field = f"spec.{path}.{OWNED[entry.name]}"
-                yield Hit(
-                    f"spec.{path}.env[{index}]",
-                    f"{path}.env sets {entry.name}, which {field} is for",
-                    remedy=f"leave out the variable, and set {field}",
-                )
+                yield hit(f"spec.{path}.env[{index}]", section=path, entry=entry.name, setting=field)
 
 
 @rule("GPU191", "warning")
@@ -47,9 +43,4 @@ def arguments_of_a_shell(cluster: Cluster) -> Iterator[Hit]:
     for name in SCRIPTS[:2]:
         section = getattr(cluster.spec, name)
         if section.enabled and section.args and "entrypoint.sh" not in section.args[0]:
-            yield Hit(
-                f"spec.{name}.args",
-                f"{name}.args replaces /bin/entrypoint.sh, which starts the component",
-                f"the container's command is a shell, which would run {section.args[0]!r} instead",
-                f"leave out spec.{name}.args, and set what it is to say in spec.{name}.env",
-            )
+            yield hit(f"spec.{name}.args", name=name, argument=repr(section.args[0]))

@@ -13,7 +13,7 @@ from ...policy.language.cluster import on_openshift
 from ...policy.language.reconciler import labelling, runs
 from ...policy.loading.place import node, parse
 from ..dra.dra_exclusions import PLUGIN_STACK, defaults_of
-from ..rule import Hit, rule
+from ..rule import Hit, hit, rule
 from .off import Off, off, others_of
 
 if TYPE_CHECKING:
@@ -71,13 +71,11 @@ def switched_on_beside_dra(written: Written) -> Iterator[Hit]:
         path = f"{section}.enabled"
         on = [getattr(getattr(spec, section), "enabled", False) for spec in (written.spec, default)]
         if all(on) and written.by(f"spec.{path}") == "policy":  # what is off by default, GPU175 refuses
-            yield Hit(
+            yield hit(
                 f"spec.{path}",
-                f"{path}: true has no effect with gpuCluster",
-                "spec.drivers describes the drivers of such a cluster"
+                why="spec.drivers describes the drivers of such a cluster"
                 if section == "driver"
                 else "GPUs are allocated by DRA there, and nothing of the device plugin's stack is rendered",
-                f"leave out spec.{path}, or leave out spec.gpuCluster",
             )
 
 
@@ -93,11 +91,7 @@ def crd_of_nothing(written: Written) -> Iterator[Hit]:
     for name, owner in spec.cluster.crds.items():
         path = dotted(("spec", "cluster", "crds", name))
         if not rendered[crds.known(name)] and written.by(path) == "policy":
-            yield Hit(
-                path,
-                f"{name}: {owner} has no effect",
-                f"the CRD belongs to {crds.known(name)}, which this policy does not render",
-            )
+            yield hit(path, name=name, owner=owner, component=crds.known(name))
 
 
 @rule("GPU113", "note", over="origins")
@@ -134,11 +128,7 @@ def unknown_product(cluster: Cluster) -> Iterator[Hit]:
             continue
         near = gpus.nearest_products(product)
         if near:
-            yield Hit(
-                f"spec.nodePools[{index}].gpuProduct",
-                f"the catalogue has no GPU {product!r}",
-                remedy=f"did you mean {' or '.join(near)}? `kubectl get node NAME -L nvidia.com/gpu.product` says it",
-            )
+            yield hit(f"spec.nodePools[{index}].gpuProduct", product=repr(product), near=" or ".join(near))
 
 
 @rule("GPU106", "note")
@@ -146,9 +136,8 @@ def nodes_need_labels(cluster: Cluster) -> Iterator[Hit]:
     """Nothing starts on a node before it has its labels, and nobody sets them."""
     spec = cluster.spec
     if spec.nodePools and labelling(spec) in {None, "none"}:
-        yield Hit(
+        yield hit(
             "spec.nodePools",
-            "nodes must be labelled before anything starts on them",
             remedy=f"see that your tooling sets the labels of {docs('labels.md')}, or set spec.reconciler.labelling: "
             "program"
             if labelling(spec) == "none"

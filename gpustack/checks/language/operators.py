@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from ..rule import Hit, rule
+from ..rule import Hit, hit, rule
 
 if TYPE_CHECKING:
     from ...cluster.resolve import Cluster
@@ -25,8 +25,4 @@ def object_of_the_operator(cluster: Cluster) -> Iterator[Hit]:
     for index, body in enumerate(cluster.spec.extraObjects):
         kind, group = str(body["kind"]), str(body["apiVersion"]).rpartition("/")[0]
         if group == GROUP and kind in SECTIONS:
-            yield Hit(
-                f"spec.extraObjects[{index}]",
-                f"the {kind} {body['metadata']['name']} is an object of the GPU operator, which isn't here",
-                remedy=f"leave it out: {SECTIONS[kind]}",
-            )
+            yield hit(f"spec.extraObjects[{index}]", kind=kind, name=body["metadata"]["name"], instead=SECTIONS[kind])

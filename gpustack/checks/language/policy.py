@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from ...catalog import releases
 from ...policy.language.reconciler import runs
 from ..dra import dra
-from ..rule import Hit, rule
+from ..rule import Hit, hit, rule
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
@@ -24,12 +24,7 @@ def not_rendered_yet(cluster: Cluster) -> Iterator[Hit]:
     """A field that this version of gpustack renders nothing for."""
     for path, asked, what in unrendered(cluster.spec):
         if asked:
-            yield Hit(
-                f"spec.{path}",
-                f"{what} not rendered by this version of gpustack",
-                remedy=f"leave out spec.{path}, or keep this cluster with the operator until a later version renders "
-                "it",
-            )
+            yield hit(f"spec.{path}", what=what)
 
 
 def unrendered(spec: ClusterPolicySpec) -> Iterator[tuple[str, bool, str]]:
@@ -47,11 +42,7 @@ def nri_needs_cdi_and_toolkit(cluster: Cluster) -> Iterator[Hit]:
         return
     for path, on in (("cdi.enabled", spec.cdi.enabled), ("toolkit.enabled", spec.toolkit.enabled)):
         if not on:
-            yield Hit(
-                "spec.cdi.nriPluginEnabled",
-                f"the NRI plugin needs {path}",
-                remedy=f"set spec.{path}: true, or spec.cdi.nriPluginEnabled: false",
-            )
+            yield hit("spec.cdi.nriPluginEnabled", section=path)
 
 
 @rule("GPU103", "error")
@@ -73,7 +64,7 @@ def without_effect(cluster: Cluster) -> Iterator[Hit]:
     spec = cluster.spec
     for path, given, why in (*idle(spec), *dra.idle(spec)):
         if given:
-            yield Hit(f"spec.{path}", f"{path} has no effect", why, f"leave out spec.{path}")
+            yield hit(f"spec.{path}", why=why)
 
 
 def idle(spec: ClusterPolicySpec) -> Iterator[tuple[str, bool, str]]:
@@ -146,9 +137,4 @@ def rollouts_need_the_reconciler(cluster: Cluster) -> Iterator[Hit]:
             ("" if spec.sandboxWorkloads.enabled else "set spec.reconciler.image, or ") + BY_HAND,
         )
     elif spec.sandboxWorkloads.enabled:
-        yield Hit(
-            path,
-            "drivers aren't upgraded automatically with sandboxWorkloads.enabled",
-            f"neither with the operator nor here; {by_hand}",
-            BY_HAND,
-        )
+        yield hit(path, "sandbox", remedy=BY_HAND, by_hand=by_hand)

@@ -7,7 +7,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from ...catalog import _versions, defaults, fields
-from ..rule import Hit, rule
+from ..rule import Hit, hit, rule
 
 if TYPE_CHECKING:
     from ...cluster.resolve import Cluster
@@ -19,11 +19,7 @@ def unknown_to_the_release(cluster: Cluster) -> Iterator[Hit]:
     spec = cluster.spec
     for path, since in newer_fields(spec.release):
         if is_set(spec, path):
-            yield Hit(
-                f"spec.{path}",
-                f"{path} came with {since}; release {spec.release} has no such field",
-                remedy=f"set spec.release to {since} or newer, or leave out spec.{path}",
-            )
+            yield hit(f"spec.{path}", first=since, release=spec.release)
 
 
 @cache

@@ -13,7 +13,7 @@ from ...catalog import gpus, mig_solver
 from ...catalog._lookup import nearest
 from ...catalog.mig import MigLayout, ProfileName, config_name
 from ...cluster.mig_layouts import Group, generated, groups, named, product_of, profiles_in
-from ..rule import Hit, rule
+from ..rule import Hit, hit, rule
 from .mig_cuts import (
     ON_THE_NODE,
     Cut,
@@ -88,7 +88,7 @@ def no_mig(cluster: Cluster) -> Iterator[Hit]:
         product = product_of(pool)
         asked = chosen.elements is None or any(one.enabled for one in chosen.elements)
         if product is not None and not product.mig_capable and asked:
-            yield Hit(chosen.path, f"{product.name}, the GPU of node pool {pool.name}, takes no MIG")
+            yield hit(chosen.path, product=product.name, pool_name=pool.name)
 
 
 @rule("GPU304", "error")

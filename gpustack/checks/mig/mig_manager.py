@@ -10,7 +10,7 @@ from ...catalog.mig import MigLayout
 from ...cluster.mig_layouts import Text, groups, product_of, text_of
 from ...policy.configurations.mig_configs import CLIENTS_KEY, read_clients
 from ...policy.language.cluster import platform_of
-from ..rule import Hit, rule
+from ..rule import Hit, hit, rule
 from .mig_cuts import ON_THE_NODE, Cut, Subject, enabled_cuts, fits, known_anywhere, once, subject
 
 if TYPE_CHECKING:
@@ -35,8 +35,7 @@ def broken_file(cluster: Cluster) -> Iterator[Hit]:
 
 def _problems(text: Text, problems: tuple[Problem, ...]) -> Iterator[Hit]:
     if text.text is None:
-        why = f"the MIG manager reads the file {text.key}, and finds none"
-        yield Hit(text.path, f"the ConfigMap has no key {text.key}", why, f"put the text under the key {text.key}")
+        yield hit(text.path, "no_file", file=text.key)
     for problem in problems:
         yield Hit(text.path, f"{text.key}: {problem.what}", problem.why, problem.remedy, problem.place)
 
@@ -84,12 +83,7 @@ def mode_change_needs_reboot(cluster: Cluster) -> Iterator[Hit]:
         product = product_of(pool)
         made = groups(chosen.elements, pool) if chosen.elements else None
         if product is not None and product.family == "ampere" and any(one.layout is not None for one in made or ()):
-            yield Hit(
-                chosen.path,
-                f"turning MIG on in node pool {pool.name} may need a reboot, which the MIG manager may not do",
-                f"{product.name} needs a reset for it, and a GPU of a virtual machine often can't be reset: the mode "
-                "then stays pending",
-            )
+            yield hit(chosen.path, pool_name=pool.name, product=product.name)
 
 
 @rule("GPU309", "warning")
@@ -99,12 +93,7 @@ def uncertain_layout(cluster: Cluster) -> Iterator[Hit]:
     yield from once(hit for cut in enabled_cuts(spec) for hit in _uncertain(cut))
     seen = subject(spec)
     for index, pool, chosen in seen.choices if seen and not cluster.mig_manager else ():
-        yield Hit(
-            chosen.path,
-            f"nothing cuts the GPUs of node pool {pool.name} by MIG",
-            remedy=f"set spec.migManager.enabled: true, leave out the layout of spec.nodePools[{index}], or see that "
-            "the nodes are cut by other means",
-        )
+        yield hit(chosen.path, pool_name=pool.name, index=index)
 
 
 def _uncertain(cut: Cut) -> Iterator[Hit]:

@@ -15,7 +15,7 @@ from ...cluster.feature_rules import rules_of
 from ...model import Path, dotted
 from ...policy.language.nfd import OPEN_NAMESPACES, reserved
 from ...policy.language.types import LABEL_VALUE
-from ..rule import Hit, rule
+from ..rule import Hit, hit, rule
 
 if TYPE_CHECKING:
     from ...cluster.resolve import Cluster
@@ -32,7 +32,7 @@ def without_effect(cluster: Cluster) -> Iterator[Hit]:
         for where, term in _terms(path, feature_rule):
             yield from _term(where, term)
         if feature_rule.get("taints") and spec.nfd.enabled is not False:
-            yield Hit(dotted((*path, "taints")), "node feature discovery sets no taints")
+            yield hit(dotted((*path, "taints")), "taints")
 
 
 def _labels(path: Path, labels: Any) -> Iterator[Hit]:
@@ -40,20 +40,11 @@ def _labels(path: Path, labels: Any) -> Iterator[Hit]:
         namespace, slash, name = str(key).partition("/")
         where = dotted((*path, "labels", key))
         if slash and reserved(namespace):
-            yield Hit(
-                where,
-                f"node feature discovery drops the label {key}",
-                f"labels in {namespace} belong to Kubernetes",
-                f"write {OPEN_NAMESPACES[0]}/{name}, or use a domain of your own",
-                key=True,
+            yield hit(
+                where, "label", key=key, namespace=namespace, open_namespace=OPEN_NAMESPACES[0], name=name, at_key=True
             )
         if isinstance(value, str) and value and not value.startswith("@") and not _label_value(value):
-            yield Hit(
-                where,
-                f"{value!r} is not a valid label value",
-                "node feature discovery drops the label",
-                "use at most 63 letters, digits, '-', '_' and '.', the first and the last a letter or digit",
-            )
+            yield hit(where, "value", value=repr(value))
 
 
 def _label_value(text: str) -> bool:
@@ -137,9 +128,4 @@ def prefixed(cluster: Cluster) -> Iterator[Hit]:
         labels = feature_rule.get("labels")
         for key in labels if isinstance(labels, dict) else ():
             if "/" not in str(key):
-                yield Hit(
-                    dotted((*path, "labels", key)),
-                    f"nodes get the label {nfd.default_prefix()}/{key}, not {key}",
-                    remedy=f"write {nfd.default_prefix()}/{key}, or use a domain of your own",
-                    key=True,
-                )
+                yield hit(dotted((*path, "labels", key)), prefix=nfd.default_prefix(), key=key, at_key=True)

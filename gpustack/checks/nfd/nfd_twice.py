@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from ...catalog._versions import numbers
 from ...policy.language import images
 from ...policy.language.cluster import on_openshift
-from ..rule import Hit, rule
+from ..rule import Hit, hit, rule
 
 if TYPE_CHECKING:
     from ...cluster.resolve import Cluster
@@ -22,10 +22,7 @@ def discovery_of_the_network_operator(cluster: Cluster) -> Iterator[Hit]:
     """Node feature discovery, which the chart of NVIDIA's network operator brings as well."""
     spec = cluster.spec
     if spec.cluster.networkOperator is True and spec.nfd.enabled is not False and not on_openshift(spec.cluster):
-        yield Hit(
-            "spec.cluster.networkOperator",
-            "node feature discovery is there twice, unless the network operator was installed without it",
-        )
+        yield hit("spec.cluster.networkOperator")
 
 
 @rule("GPU212", "warning")
@@ -34,4 +31,4 @@ def old_discovery(cluster: Cluster) -> Iterator[Hit]:
     spec = cluster.spec
     version, path = images.version(spec.nfd), images.version_path("spec.nfd", spec.nfd)
     if spec.nfd.enabled is not False and not on_openshift(spec.cluster) and () < numbers(version)[:2] < LEAST:
-        yield Hit(path, f"node feature discovery {version} can flood the API server")
+        yield hit(path, version=version)

@@ -16,7 +16,7 @@ from pydantic_core import PydanticCustomError
 from ...model import ANNOTATIONS_LIMIT, INT32, Body, Path, Resource, annotations_size, dotted, has_credentials, masked
 from ...policy.language.forms import Form
 from ...policy.language.types import CONFIG_KEY, DNS_LABEL, DNS_SUBDOMAIN, ENV_NAME, IMAGE, LABEL_KEY, LABEL_VALUE
-from ..rule import Hit, rule
+from ..rule import Hit, hit, rule
 from .pods import containers
 
 RBAC = "rbac.authorization.k8s.io"
@@ -68,8 +68,7 @@ def _keys(resource: Resource) -> Iterator[Hit]:
         for key in values:
             yield from _held(resource, (name, key), str(key), CONFIG_KEY)
     for key in maps.get("data", {}).keys() & maps.get("binaryData", {}).keys():
-        what = f"{_who(resource)} has the key {key} below data and below binaryData"
-        yield Hit(dotted(("binaryData", key)), what, REFUSED, "leave out one of the two")
+        yield hit(dotted(("binaryData", key)), "twice", why=REFUSED, who=_who(resource), key=key)
 
 
 def _metadata(value: Any, path: Path) -> Iterator[tuple[Path, Mapping[str, Any]]]:
@@ -95,8 +94,7 @@ def _annotations(resource: Resource, path: Path, annotations: Any) -> Iterator[H
         yield from _held(resource, (*path, key), key.lower(), LABEL_KEY)
     size = annotations_size({key: value for key, value in pairs.items() if isinstance(value, str)})
     if size > ANNOTATIONS_LIMIT:
-        what = f"{_who(resource)}: the annotations have {size} bytes, and {ANNOTATIONS_LIMIT} are allowed"
-        yield Hit(dotted(path), what, REFUSED, "put what is long into a ConfigMap")
+        yield hit(dotted(path), "size", why=REFUSED, who=_who(resource), size=size, limit=ANNOTATIONS_LIMIT)
 
 
 def _held(resource: Resource, path: Path, value: str, form: Form) -> Iterator[Hit]:
@@ -187,8 +185,7 @@ def of_containers(resource: Resource) -> Iterator[Hit]:
 
 def _without_nul(resource: Resource, path: Path, text: Any) -> Iterator[Hit]:
     if isinstance(text, str) and "\0" in text:
-        what = f"{_who(resource)}: {dotted(path)} has a NUL in it"
-        yield Hit(dotted(path), what, "the container doesn't start", "leave out the NUL")
+        yield hit(dotted(path), who=_who(resource))
 
 
 @rule("GPU814", "error", over="object")
@@ -197,10 +194,7 @@ def password_in_an_address(resource: Resource) -> Iterator[Hit]:
     for path, text in _texts(resource.body, ()):
         if has_credentials(text):
             line = next(line for line in text.splitlines() if has_credentials(line))
-            yield Hit(
-                dotted(path),
-                f"{_who(resource)}: {dotted(path)} has an address with a password in it: {masked(line.strip())[:120]}",
-            )
+            yield hit(dotted(path), who=_who(resource), line=masked(line.strip())[:120])
 
 
 def _texts(value: Body | list[Any] | Any, path: Path) -> Iterator[tuple[Path, str]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ..rule import Hit, rule
+from ..rule import Hit, hit, rule
 from .references import ANYWHERE, Needed, Provided
 
 if TYPE_CHECKING:
@@ -90,11 +90,8 @@ def nothing_selected(render: Render) -> Iterator[Hit]:
     """A selector matches nothing."""
     for item in render.gaps.selected:
         what, kind = ("pods", "DaemonSet") if item.kind == "Pods" else ("Service", "Service")
-        yield Hit(
-            "spec.extraObjects",
-            f"{item.by} of {', '.join(item.keys or []) or 'any label'} selects no {what} of this render",
-            remedy="correct the selector or port name; if something else creates what it selects, add that to "
-            f"spec.references: {{kind: {kind}, name: ...}}",
+        yield hit(
+            "spec.extraObjects", by=item.by, labels=", ".join(item.keys or []) or "any label", what=what, kind=kind
         )
 
 
@@ -103,7 +100,7 @@ def reference_without_use(render: Render) -> Iterator[Hit]:
     """An entry of `references` that nothing in the render names."""
     for position in render.gaps.idle:
         reference = render.spec.references[position]
-        yield Hit(f"spec.references[{position}]", f"nothing names the {reference.kind} {reference.name!r}")
+        yield hit(f"spec.references[{position}]", kind=reference.kind, reference=repr(reference.name))
 
 
 def missing(

@@ -12,7 +12,7 @@ from ...catalog._lookup import nearest
 from ...model import Body, Resource, dotted
 from ...policy.language import images
 from ..platforms.mirrors import references
-from ..rule import Hit, rule
+from ..rule import Hit, hit, rule
 from .image_uses import uses
 from .pods import FOREIGN
 
@@ -25,11 +25,7 @@ def image_without_tag(resource: Resource) -> Iterator[Hit]:
     """An image with neither tag nor digest."""
     for reference, use in uses(resource.body):
         if not images.is_tagged(reference):
-            yield Hit(
-                use.place,
-                f"{use.object}: the image {reference} has neither tag nor digest",
-                remedy=f"put the tag or the digest behind it: {reference}:1.0",
-            )
+            yield hit(use.place, object=use.object, reference=reference)
 
 
 @rule("GPU115", "warning", over="render")
@@ -40,20 +36,10 @@ def by_tag_alone(render: Render) -> Iterator[Hit]:
     ours = (resource.body for resource in render.resources if resource.origin not in FOREIGN)
     by_tag = sorted({reference for body in ours for reference, _ in tagged(body)})
     if by_tag:
-        yield Hit(
-            "spec.cluster.imageDigests",
-            f"rendered by tag alone, and not by digest: {', '.join(by_tag)}",
-            "spec.cluster.imageDigests pins other images of this cluster; who moves these tags changes what it runs",
-            "run `gpustack lock --layer` and commit it, or add their digests to spec.cluster.imageDigests",
-        )
+        yield hit("spec.cluster.imageDigests", "rendered", images=", ".join(by_tag))
     for index, body in enumerate(render.spec.extraObjects):
         for reference, place in tagged(body):
-            yield Hit(
-                f"{dotted(('spec', 'extraObjects', index))}.{place}",
-                f"{reference} is named by tag alone, and not by digest",
-                "spec.cluster.imageDigests pins images of this cluster, but extraObjects stay as they are written",
-                f"write the digest behind it: {reference}@sha256:...; `gpustack lock` finds it out",
-            )
+            yield hit(f"{dotted(('spec', 'extraObjects', index))}.{place}", "brought", reference=reference)
 
 
 def tagged(body: Body) -> Iterator[tuple[str, str]]:

@@ -8,7 +8,7 @@ from typing import Any
 
 from ...model import Body, Path, Resource, dotted
 from ...text.quantities import size
-from ..rule import Hit, rule
+from ..rule import Hit, hit, rule
 from .references import pod_template
 
 FOREIGN = {"ExtraObjects", "ExtraWorkloads"}
@@ -143,8 +143,5 @@ def name_twice(resource: Resource) -> Iterator[Hit]:
                 if not isinstance(name, str):
                     continue
                 if name in seen:
-                    yield Hit(
-                        dotted((*path, key, index)),
-                        f"{name} stands twice under {key} of container {container.get('name')}",
-                    )
+                    yield hit(dotted((*path, key, index)), name=name, key=key, container=container.get("name"))
                 seen.add(name)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...catalog._versions import numbers
 from ...model import Path, dotted
-from ..rule import Hit, rule
+from ..rule import Hit, hit, rule
 from .pods import pod_steps
 from .references import pod_template
 
@@ -49,10 +49,7 @@ def mount_option(cluster: Cluster) -> Iterator[Hit]:
         return
     for path, context, _ in contexts(spec):
         if context.get("seLinuxChangePolicy") == "MountOption":
-            yield Hit(
-                dotted((*path, "seLinuxChangePolicy")),
-                f"MountOption needs Kubernetes 1.37, and the cluster has {version}",
-            )
+            yield hit(dotted((*path, "seLinuxChangePolicy")), version=version)
 
 
 @rule("GPU816", "error")
@@ -61,9 +58,8 @@ def host_process(cluster: Cluster) -> Iterator[Hit]:
     for path, context, host_network in contexts(cluster.spec):
         windows = context.get("windowsOptions")
         if isinstance(windows, dict) and windows.get("hostProcess") is True and not host_network:
-            yield Hit(
+            yield hit(
                 dotted((*path, "windowsOptions", "hostProcess")),
-                "host processes of Windows need hostNetwork: true in the pod",
                 remedy="leave it out: these pods run on Linux"
                 if path[1] != "extraObjects"
                 else "add hostNetwork: true",

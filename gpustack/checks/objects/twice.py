@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from ...model import Body
 from ...policy.language.cluster import on_openshift, platform_of
-from ..rule import Hit, rule
+from ..rule import Hit, hit, rule
 from .references import pod_template
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ def discovery_twice(cluster: Cluster) -> Iterator[Hit]:
         if _brings_nfd(body):
             others.append((f"spec.extraObjects[{index}]", f"{body['kind']} {body['metadata']['name']}"))
     for path, what in others:
-        yield Hit(path, f"node feature discovery is there twice: {what}, and ours")
+        yield hit(path, what=what)
 
 
 def _is_nfd(kind: str, name: str) -> bool:
@@ -82,7 +82,7 @@ def plugin_twice(cluster: Cluster) -> Iterator[Hit]:
         if charts or any("/k8s-device-plugin:" in image for image in _images(body)):
             others.append((f"spec.extraObjects[{index}]", f"{body['kind']} {body['metadata']['name']}"))
     for path, what in others:
-        yield Hit(path, f"two device plugins: {what}, and ours")
+        yield hit(path, what=what)
 
 
 @rule("GPU805", "error")
@@ -107,11 +107,7 @@ def runtime_class_of_the_platform(cluster: Cluster) -> Iterator[Hit]:
     ours = not cluster.dra and not spec.cdi.nriPluginEnabled
     referred = any(one.kind == "RuntimeClass" and one.name == name for one in spec.references)
     if ours and not referred and name in platform_of(spec.cluster).runtime_classes:
-        yield Hit(
-            "spec.cluster.platform",
-            f"the platform makes a RuntimeClass {name} itself, and it is rendered here too",
-            remedy=f"leave it to the platform: spec.references: [{{kind: RuntimeClass, name: {name}}}]",
-        )
+        yield hit("spec.cluster.platform", name=name)
 
 
 @rule("GPU214", "warning")
@@ -120,6 +116,4 @@ def namespace_without_label(cluster: Cluster) -> Iterator[Hit]:
     spec, name = cluster.spec, cluster.spec.cluster.namespace
     wanted = spec.psa.enabled or platform_of(spec.cluster).psa_required
     if wanted and not on_openshift(spec.cluster) and (name == "default" or name.startswith(CLUSTERS_OWN)):
-        yield Hit(
-            "spec.cluster.namespace", f"the namespace {name} has to allow privileged pods, and is not rendered here"
-        )
+        yield hit("spec.cluster.namespace", name=name)

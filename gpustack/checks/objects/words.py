@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from ...model import Path, Resource, dotted
 from ...policy.loading.lists import identity
 from ...policy.loading.place import node
-from ..rule import Hit, rule
+from ..rule import Hit, hit, rule
 from .api_server import PORTS, REFUSED
 from .pods import FOREIGN
 
@@ -53,8 +53,7 @@ def number_in_quotes(resource: Resource) -> Iterator[Hit]:
             remedy = f"write {value}, without quotes" if _number(value) else 'write a number from 0 on, or "25%"'
             yield Hit(dotted(path), f"{who}: {path[-1]} is {what}", REFUSED, remedy)
     for path, value in _texts_of_ports(resource.body, ()) if "." not in resource.group else ():
-        why = f"a text there is the name of a port, which has a letter: {REFUSED}"
-        yield Hit(dotted(path), f'{who}: {path[-1]} is "{value}"', why, f"write {value}, without quotes")
+        yield hit(dotted(path), who=who, key=path[-1], value=value, refused=REFUSED)
 
 
 def _number(value: Any) -> bool:

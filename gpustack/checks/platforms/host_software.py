@@ -11,7 +11,7 @@ from ...cluster.resolve import resolve
 from ...model import Body, dotted
 from ...policy.language import images
 from ..objects.references import pod_template
-from ..rule import POOLS, Hit, rule
+from ..rule import Hit, hit, rule
 
 if TYPE_CHECKING:
     from ...cluster.resolve import Cluster
@@ -33,13 +33,7 @@ def toolkit_on_an_ancient_system(cluster: Cluster) -> Iterator[Hit]:
     where = images.version_path("spec.toolkit", spec.toolkit)
     for index, pool in enumerate(spec.nodePools):
         if (system := system_of(pool)) is not None and system.ancient:
-            yield Hit(
-                f"spec.nodePools[{index}].os",
-                f"container-toolkit {version} can't run on {system.name} ({POOLS})",
-                remedy=f"upgrade the nodes, use v1.14.6-centos7 in {where}, or set spec.toolkit.enabled: false where "
-                "the nodes bring the toolkit",
-                pool=pool.name,
-            )
+            yield hit(f"spec.nodePools[{index}].os", version=version, system=system.name, where=where, pool=pool.name)
 
 
 @rule("GPU455", "warning")
@@ -50,11 +44,7 @@ def no_such_toolkit_tag(cluster: Cluster) -> Iterator[Hit]:
     if spec.toolkit.enabled and parts is not None and toolkit.has_tag(*parts) is False:
         version, suffix = parts
         where = images.version_path("spec.toolkit", spec.toolkit)
-        yield Hit(
-            where,
-            f"container-toolkit {version} has no image with the suffix {suffix}",
-            remedy=f"write {version} without the suffix in {where}, or leave {where} out",
-        )
+        yield hit(where, version=version, suffix=suffix)
 
 
 @rule("GPU466", "warning")
@@ -65,12 +55,7 @@ def rdma_without_a_network_driver(cluster: Cluster) -> Iterator[Hit]:
         return
     for path, rdma in _rdma(spec):
         if rdma.enabled and not rdma.useHostMofed:
-            yield Hit(
-                f"spec.{path}.enabled",
-                f"{path} is on, and nothing says where the network driver comes from",
-                remedy="set spec.cluster.networkOperator: true where NVIDIA's network operator is in the cluster, or "
-                f"spec.{path}.useHostMofed: true where the nodes have the network driver",
-            )
+            yield hit(f"spec.{path}.enabled", section=path)
 
 
 def _kinds(spec: ClusterPolicySpec) -> Iterator[str]:
@@ -101,9 +86,7 @@ def module_parameters_that_do_nothing(cluster: Cluster) -> Iterator[Hit]:
         for key, text in (body.get("data") or {}).items():
             path = dotted(("spec", "extraObjects", index, "data", key))
             if key not in MODULE_FILES:
-                what = f"{key} is not one of the files that the driver reads: {', '.join(MODULE_FILES)}"
-                why = "each file is named after the kernel module that its lines are for"
-                yield Hit(f"spec.extraObjects[{index}].data", what, why, "put the lines under one of these keys")
+                yield hit(f"spec.extraObjects[{index}].data", "file", key=key, files=", ".join(MODULE_FILES))
             for number, line in enumerate(str(text).splitlines(), 1):
                 if line.split()[:1] == ["options"]:
                     yield Hit(
@@ -130,10 +113,7 @@ def pods_in_a_user_namespace(cluster: Cluster) -> Iterator[Hit]:
         template = pod_template(body) if isinstance(body.get("spec"), dict) else None
         pod = template.get("spec") if template else None
         if isinstance(pod, dict) and pod.get("hostUsers") is False and _asks_for_gpus(pod):
-            yield Hit(
-                f"spec.extraObjects[{index}]",
-                f"{body['kind']} {body['metadata']['name']} asks for GPUs and sets hostUsers: false",
-            )
+            yield hit(f"spec.extraObjects[{index}]", kind=body["kind"], name=body["metadata"]["name"])
 
 
 def _asks_for_gpus(pod: Body) -> bool:

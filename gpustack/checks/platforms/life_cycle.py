@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from ...catalog import drivers, life_cycle, releases
 from ...cluster.resolve import resolve
-from ..rule import POOLS, Hit, rule
+from ..rule import POOLS, Hit, hit, rule
 
 if TYPE_CHECKING:
     from ...catalog.drivers import Branch
@@ -115,11 +115,10 @@ def unknown_branch(cluster: Cluster) -> Iterator[Hit]:
         try:
             drivers.branch(str(driver.numbers[0]) if driver.numbers else driver.version)
         except drivers.UnknownBranch as unknown:
-            yield Hit(
+            yield hit(
                 driver.paths["version"],
-                f"driver {driver.version} is of no branch that the catalogue knows ({POOLS})",
-                remedy=f"the branches nearest to it are {' and '.join(unknown.nearest)}; correct the version, or check "
-                "the release notes of the driver, and waive the rule",
+                version=driver.version,
+                near=" and ".join(unknown.nearest),
                 pool=driver.pool.name,
             )
 

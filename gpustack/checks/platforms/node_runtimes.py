@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from ...catalog import releases
 from ...policy.language.cluster import on_openshift, platform_of
-from ..rule import POOLS, Hit, rule
+from ..rule import Hit, hit, rule
 from .runtime_files import SOURCES, toolkit_env, variables
 
 if TYPE_CHECKING:
@@ -24,11 +24,10 @@ def several_runtimes(cluster: Cluster) -> Iterator[Hit]:
         return
     for pool in cluster.pools:
         if pool.engine != cluster.engine and pool.workload == "container":
-            yield Hit(
+            yield hit(
                 f"{pool.path}.containerRuntime" if pool.said.containerRuntime else "spec.cluster.containerRuntime",
-                f"nodes run {pool.engine}, and the container toolkit is told of {cluster.engine} ({POOLS})",
-                remedy=f"move these nodes to {cluster.engine}; or, where all nodes have a container toolkit of their "
-                "own, set spec.toolkit.enabled: false",
+                pool_engine=pool.engine,
+                engine=cluster.engine,
                 pool=pool.name,
             )
 
@@ -44,7 +43,7 @@ def unknown_source(cluster: Cluster) -> Iterator[Hit]:
     """The toolkit doesn't know where it is to read the container runtime's configuration from."""
     for path, name, value in variables(cluster.spec):
         if name in SOURCES and value and (wrong := [part for part in value.split(",") if not _known(part)]):
-            yield Hit(path, f"toolkit.env {name} has {' and '.join(map(repr, wrong))}", remedy=_corrected(value, wrong))
+            yield hit(path, remedy=_corrected(value, wrong), name=name, wrong=" and ".join(map(repr, wrong)))
 
 
 def _known(source: str) -> bool:
@@ -68,8 +67,4 @@ def command_that_is_elsewhere(cluster: Cluster) -> Iterator[Hit]:
     platform = platform_of(spec.cluster)
     for path, name, value in variables(spec) if preset and "command" not in preset.split(",") else ():
         if name in SOURCES and "command" in value.split(","):
-            yield Hit(
-                path,
-                f"toolkit.env {name} is {value}, and on {platform.title} the default is {preset}",
-                remedy=f"leave it out, or write {preset}",
-            )
+            yield hit(path, name=name, value=value, title=platform.title, preset=preset)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from ...catalog import defaults
 from ...policy.language.cluster import on_openshift
-from ..rule import Hit, rule
+from ..rule import Hit, hit, rule
 
 if TYPE_CHECKING:
     from ...cluster.resolve import Cluster
@@ -26,18 +26,10 @@ def openshift_runs_crio(cluster: Cluster) -> Iterator[Hit]:
     pools = [(f"spec.nodePools[{index}]", pool.containerRuntime) for index, pool in enumerate(spec.nodePools)]
     for path, value in [("spec.cluster", spec.cluster.containerRuntime), *pools]:
         if value and not value.partition(":")[0].lower().startswith("cri"):
-            remedy = f"leave out {path}.containerRuntime, or correct spec.cluster.platform"
-            yield Hit(
-                f"{path}.containerRuntime", f"the container runtime of an OpenShift node is not {value}", why, remedy
-            )
+            yield hit(f"{path}.containerRuntime", "runtime", why=why, value=value)
     for index, entry in enumerate(spec.toolkit.env or ()):
         if entry.name.startswith("CONTAINERD_"):
-            yield Hit(
-                f"spec.toolkit.env[{index}]",
-                f"toolkit.env sets {entry.name} on OpenShift, where there is no containerd",
-                why,
-                f"leave out {entry.name}, or move it to a layer of clusters that run containerd",
-            )
+            yield hit(f"spec.toolkit.env[{index}]", "toolkit", why=why, entry=entry.name)
 
 
 @rule("GPU121", "warning")
@@ -49,14 +41,7 @@ def namespace_of_openshift(cluster: Cluster) -> Iterator[Hit]:
     lost = ["metrics are not scraped by OpenShift's own Prometheus"] if spec.cluster.monitoring is not False else []
     lost += ["psa.enabled has no effect"] if spec.psa.enabled else []
     if lost:
-        yield Hit(
-            "spec.cluster.namespace",
-            f"in the namespace {spec.cluster.namespace}, {' and '.join(lost)}",
-            f"a namespace other than {NAMESPACE} may be shared with pods that should not be trusted so far, so it "
-            "gets no labels",
-            f"leave out spec.cluster.namespace, which means {NAMESPACE} on OpenShift; or label the namespace by other "
-            "means: openshift.io/cluster-monitoring=true",
-        )
+        yield hit("spec.cluster.namespace", namespace=spec.cluster.namespace, lost=" and ".join(lost), usual=NAMESPACE)
 
 
 @rule("GPU122", "note")
@@ -71,4 +56,4 @@ def nfd_of_openshift(cluster: Cluster) -> Iterator[Hit]:
     given = [name for name, said in parts.items() if said and said != own.get(name)]
     given += [name for name in ("helmRelease", "imagePullSecrets") if getattr(spec.nfd, name) != getattr(empty, name)]
     for name in given:
-        yield Hit(f"spec.nfd.{name}", f"nfd.{name} has no effect on OpenShift", remedy=f"leave out spec.nfd.{name}")
+        yield hit(f"spec.nfd.{name}")

@@ -16,7 +16,7 @@ from ...cluster.resolve import resolve
 from ...model import Body
 from ...policy.language.cluster import platform_of
 from ..language.release_fields import newer_fields
-from ..rule import Hit, rule
+from ..rule import Hit, hit, rule
 
 if TYPE_CHECKING:
     from ...cluster.resolve import Cluster
@@ -92,11 +92,7 @@ def platform_needs_a_newer_release(cluster: Cluster) -> Iterator[Hit]:
     spec = cluster.spec
     platform = platform_of(spec.cluster)
     if platform.operator_min and numbers(spec.release) < numbers(platform.operator_min):
-        yield Hit(
-            "spec.release",
-            f"{platform.title} needs release {platform.operator_min} or newer, and this is {spec.release}",
-            remedy=f"set spec.release: {platform.operator_min} or newer",
-        )
+        yield hit("spec.release", title=platform.title, least=platform.operator_min, release=spec.release)
 
 
 @rule("GPU449", "warning")
@@ -111,11 +107,7 @@ def folders_of_the_platform(cluster: Cluster) -> Iterator[Hit]:
     for section, field in (("hostPaths", "driverInstallDir"), ("toolkit", "installDir"), ("operator", "runtimeClass")):
         expected, have = preset.get(section, {}).get(field), getattr(getattr(spec, section), field)
         if expected and (have or "") != expected:
-            yield Hit(
-                f"spec.{section}.{field}",
-                f"{section}.{field} is {have or 'empty'}, and on {platform.title} it is {expected}",
-                remedy=f"leave out spec.{section}.{field}: the platform's default is {expected}",
-            )
+            yield hit(f"spec.{section}.{field}", has=have or "empty", title=platform.title, expected=expected)
 
 
 @rule("GPU450", "warning")
@@ -123,12 +115,7 @@ def driver_in_another_folder(cluster: Cluster) -> Iterator[Hit]:
     """The driver comes in a container, and hostPaths.driverInstallDir says that it is elsewhere."""
     where = cluster.spec.hostPaths.driverInstallDir or DRIVER_DIR
     if cluster.container_drivers and where != DRIVER_DIR:
-        yield Hit(
-            "spec.hostPaths.driverInstallDir",
-            f"the driver's container installs into {DRIVER_DIR}, and components look in {where}",
-            remedy=f"set spec.hostPaths.driverInstallDir: {DRIVER_DIR}, or spec.driver.enabled: false where nodes "
-            "bring it",
-        )
+        yield hit("spec.hostPaths.driverInstallDir", container=DRIVER_DIR, where=where)
 
 
 @rule("GPU451", "note")
@@ -136,19 +123,9 @@ def what_hosts_need(cluster: Cluster) -> Iterator[Hit]:
     """The platform's nodes need something that no manifest can do."""
     platform = platform_of(cluster.spec.cluster)
     for text in platform.host_needs:
-        yield Hit(
-            "spec.cluster.platform",
-            f"{platform.title} asks of its nodes: {text.rstrip('.')}",
-            "no manifest can do this",
-            "see to it where nodes are made",
-        )
+        yield hit("spec.cluster.platform", "nodes", title=platform.title, wish=text.rstrip("."))
     for option in platform.node_pool_options:
-        yield Hit(
-            "spec.cluster.platform",
-            f"{platform.title} asks of node pools that they are created with {option}",
-            "otherwise the cloud installs a driver of its own",
-            "see to it where node pools are made",
-        )
+        yield hit("spec.cluster.platform", "option", title=platform.title, option=option)
 
 
 @rule("GPU452", "note", over="origins")
@@ -159,11 +136,7 @@ def kubelet_elsewhere(written: Written) -> Iterator[Hit]:
     if platform.kubelet_root != platforms.DEFAULT_KUBELET_ROOT and not written.by_user(path):
         known = all(f"spec.{each}" != path for each, _ in newer_fields(release))
         there = f"set {path}: {platform.kubelet_root}" if known else f"link it to {platform.kubelet_root} there"
-        yield Hit(
-            path,
-            f"the kubelet of {platform.title} keeps its files in {platform.kubelet_root}",
-            remedy=f"look on a node; {there} if pod-resources is there",
-        )
+        yield hit(path, title=platform.title, folder=platform.kubelet_root, there=there)
 
 
 @rule("GPU453", "note", over="render")
@@ -178,11 +151,7 @@ def kubelet_paths_that_stay(render: Render) -> Iterator[Hit]:
             if path == default or path.startswith(f"{default}/"):
                 mounted_by.setdefault(path, []).append(f"{resource.kind}/{resource.name}")
     for path, names in mounted_by.items():
-        yield Hit(
-            "spec.hostPaths.kubeletRootDir",
-            f"{path} of the node is still mounted by {', '.join(names)}",
-            remedy=f"look on a node: if {path} isn't where the kubelet looks, link it to its place below {root}",
-        )
+        yield hit("spec.hostPaths.kubeletRootDir", section=path, names=", ".join(names), root=root)
 
 
 def _host_paths(pod: Body) -> Iterator[str]:

@@ -14,7 +14,7 @@ from ...catalog import platforms, releases
 from ...catalog._versions import numbers
 from ...catalog.platforms import GENERIC
 from ...policy.language.cluster import on_openshift, platform_of
-from ..rule import Hit, rule
+from ..rule import Hit, hit, rule
 from .support import runtimes
 
 if TYPE_CHECKING:
@@ -136,10 +136,7 @@ def paths_that_contradict(cluster: Cluster) -> Iterator[Hit]:
     configs = next(((path, whose) for path, name, whose in given if name in CONFIGS), None)
     sockets = next((whose for _, name, whose in given if name in SOCKETS), {""})
     if configs is not None and configs[1] and sockets and not configs[1] & sockets:
-        yield Hit(
-            configs[0],
-            f"the runtime's configuration is that of {named(configs[1])}, its socket that of {named(sockets)}",
-        )
+        yield hit(configs[0], one=named(configs[1]), other=named(sockets))
 
 
 @rule("GPU458", "error")
@@ -176,7 +173,7 @@ def somebody_else_writes(cluster: Cluster) -> Iterator[Hit]:
     spec = cluster.spec
     platform = platform_of(spec.cluster)
     if platform.config_owner and spec.toolkit.enabled and not spec.cdi.nriPluginEnabled:
-        yield Hit("spec.cluster.platform", f"{platform.config_owner} writes the container runtime's configuration too")
+        yield hit("spec.cluster.platform", owner=platform.config_owner)
 
 
 @rule("GPU461", "error")
@@ -189,11 +186,7 @@ def variable_of_another_runtime(cluster: Cluster) -> Iterator[Hit]:
     for path, name, _ in variables(spec) if known else ():
         about = next((runtime for prefix, runtime in OF_RUNTIMES.items() if name.startswith(prefix)), None)
         if about is not None and about not in known:
-            yield Hit(
-                path,
-                f"toolkit.env sets {name}, and the nodes run {' and '.join(sorted(known))}",
-                remedy=f"leave out {name}, or correct the container runtime of the cluster and its pools",
-            )
+            yield hit(path, name=name, runtimes=" and ".join(sorted(known)))
 
 
 @rule("GPU462", "warning")
@@ -204,20 +197,10 @@ def variable_that_is_overwritten(cluster: Cluster) -> Iterator[Hit]:
     given = {"CONTAINERD_RUNTIME_CLASS": cluster.runtime_class}
     for path, name, value in variables(spec):
         if nri and name.startswith(("RUNTIME", *OF_RUNTIMES)):
-            yield Hit(
-                path,
-                f"toolkit.env {name} has no effect with the NRI plugin",
-                "the plugin injects GPUs without a change of the runtime's configuration",
-                f"leave out {name}, or set spec.cdi.nriPluginEnabled: false",
-            )
+            yield hit(path, "nri", name=name)
         elif name in OVERWRITTEN and (name not in given or value != given[name]):
             where = OVERWRITTEN[name]
-            yield Hit(
-                path,
-                f"toolkit.env {name} has no effect: {where.removeprefix('spec.')} says it",
-                "it is written over what toolkit.env says, as by NVIDIA's operator",
-                f"leave out {name}; set {where}",
-            )
+            yield hit(path, "setting", name=name, setting=where.removeprefix("spec."), where=where)
 
 
 OVERWRITTEN = {

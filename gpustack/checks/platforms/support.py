@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from ...catalog import oses, releases
 from ...catalog._versions import numbers
 from ...policy.language.cluster import on_openshift, platform_of
-from ..rule import POOLS, Hit, rule
+from ..rule import POOLS, Hit, hit, rule
 
 if TYPE_CHECKING:
     from ...cluster.resolve import Cluster
@@ -98,10 +98,7 @@ def openshift_in_range(cluster: Cluster) -> Iterator[Hit]:
     have = numbers(spec.cluster.openshift.version if spec.cluster.openshift else None)
     low, high = releases.release(spec.release).openshift_range
     if outside(have, low, high):
-        yield Hit(
-            "spec.cluster.openshift.version",
-            f"release {spec.release} is documented for OpenShift {low} to {high}, and the cluster has {shown(have)}",
-        )
+        yield hit("spec.cluster.openshift.version", release=spec.release, low=low, high=high, has=shown(have))
 
 
 @rule("GPU402", "warning")
@@ -128,28 +125,13 @@ def runtime_in_table(cluster: Cluster) -> Iterator[Hit]:
     low, high = releases.release(spec.release).containerd_range
     for path, (name, version) in runtimes(spec).items():
         if name == "docker":
-            yield Hit(
-                path,
-                f"release {spec.release} is not documented for Docker",
-                "the support tables list containerd and CRI-O; since Kubernetes 1.24 Docker needs cri-dockerd",
-                "move the nodes to containerd, or see that pods get GPUs there before you rely on it",
-            )
+            yield hit(path, "docker", release=spec.release)
         elif name == "containerd" and outside(version, low, high):
-            yield Hit(
-                path,
-                f"release {spec.release} is documented for containerd {low} to {high}, and this is {shown(version)}",
-                "NVIDIA tests and supports the release with these versions only",
-                "choose another release or another containerd, or see that pods get GPUs before you rely on it",
-            )
+            yield hit(path, "containerd", release=spec.release, low=low, high=high, version=shown(version))
     for index, pool in _pools(spec):
         runtime = pool.containerRuntime or spec.cluster.containerRuntime or ""
         if runtime.startswith("cri") and pool.os in WITHOUT_CRIO:
-            yield Hit(
-                f"spec.nodePools[{index}].os",
-                f"CRI-O on {pool.os} is in no support table (node pool {pool.name})",
-                "the table of v26.7 lists containerd alone for this system",
-                "use containerd there, or see that pods get GPUs before you rely on it",
-            )
+            yield hit(f"spec.nodePools[{index}].os", "crio", system=pool.os, pool_name=pool.name)
 
 
 WITHOUT_CRIO = {"ubuntu26.04"}
@@ -164,11 +146,7 @@ def cdi_needs_a_newer_runtime(cluster: Cluster) -> Iterator[Hit]:
     for path, (name, version) in runtimes(spec).items() if spec.cdi.enabled else ():
         if name in least and version and version < least[name]:
             title = "Docker" if name == "docker" else name
-            yield Hit(
-                path,
-                f"CDI needs {title} {shown(least[name])} or newer, and this is {shown(version)}",
-                remedy=f"set spec.cdi.enabled: false, or upgrade {title} first",
-            )
+            yield hit(path, title=title, least=shown(least[name]), version=shown(version))
 
 
 @rule("GPU405", "warning")
@@ -178,12 +156,7 @@ def nri_needs_a_newer_runtime(cluster: Cluster) -> Iterator[Hit]:
     if not spec.cdi.nriPluginEnabled:
         return
     if not releases.release(spec.release).traits.toolkit_nri_namespace:
-        yield Hit(
-            "spec.cdi.nriPluginEnabled",
-            f"the container toolkit of release {spec.release} has no NRI plugin",
-            "the plugin came with v26.3.0; pods would get no GPU from it",
-            "set spec.release: v26.3.0 or newer, or leave out spec.cdi.nriPluginEnabled",
-        )
+        yield hit("spec.cdi.nriPluginEnabled", "release", release=spec.release)
     default: dict[str, tuple[str, Numbers]] = (
         {"spec.cdi.nriPluginEnabled": ("cri-o", ())} if on_openshift(spec.cluster) else {}
     )
@@ -192,12 +165,7 @@ def nri_needs_a_newer_runtime(cluster: Cluster) -> Iterator[Hit]:
         if (name == "containerd" and version and not _has_nri(version)) or (
             name == "cri-o" and () < version < NRI_CRIO
         ):
-            yield Hit(
-                path,
-                f"the NRI plugin needs containerd 1.7.30 or 2.1, or CRI-O 1.34, and this is {name} {shown(version)}",
-                "with the plugin nothing else tells the runtime about GPUs, so pods might get none",
-                "upgrade the runtime, or set spec.cdi.nriPluginEnabled: false",
-            )
+            yield hit(path, "runtime", name=name, version=shown(version))
 
 
 def _has_nri(version: Numbers) -> bool:
@@ -211,9 +179,6 @@ def cloud_in_table(cluster: Cluster) -> Iterator[Hit]:
     spec = cluster.spec
     listed = platform_of(spec.cluster).listed
     if listed is not None and numbers(spec.release)[:2] > numbers(listed.until):
-        yield Hit(
-            "spec.cluster.platform",
-            f"{listed.name} is not in the support table of release {spec.release}",
-            f"it was listed until {listed.until}",
-            f"ask {listed.ask} or NVIDIA before you rely on support; nothing has to change in the policy",
+        yield hit(
+            "spec.cluster.platform", cloud=listed.name, release=spec.release, until_then=listed.until, ask=listed.ask
         )

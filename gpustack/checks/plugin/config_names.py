@@ -17,7 +17,7 @@ from ...cluster.mig_layouts import texts_of
 from ...cluster.resolve import resolve
 from ...policy.language.types import LABEL_VALUE
 from ..monitoring.monitoring import telemetry
-from ..rule import Hit, rule
+from ..rule import Hit, hit, rule
 
 if TYPE_CHECKING:
     from ...cluster.resolve import Cluster
@@ -89,11 +89,7 @@ def no_default_config(cluster: Cluster) -> Iterator[Hit]:
     labelled = any(key == NODE_LABEL for _, key, _ in labels_of_rules(spec))
     if (without or not spec.nodePools) and not labelled:
         whose = f"nodes of {', '.join(without)}" if without else "nodes"
-        yield Hit(
-            "spec.devicePlugin.config",
-            f"{whose} without the label {NODE_LABEL} get none of the configurations",
-            remedy=f"set spec.devicePlugin.config.default to {' or '.join(known.names[:4])}",
-        )
+        yield hit("spec.devicePlugin.config", whose=whose, label=NODE_LABEL, names=" or ".join(known.names[:4]))
 
 
 @rule("GPU507", "error")
@@ -102,28 +98,12 @@ def contradictory_config(cluster: Cluster) -> Iterator[Hit]:
     spec = cluster.spec
     for path, config in named_configs(spec):
         if config.create is False and config.data:
-            yield Hit(
-                f"{path}.data",
-                f"{path}.data beside create: false",
-                "with create: false the ConfigMap is somebody else's, and the data is not written",
-                "leave out create, or the data",
-            )
+            yield hit(f"{path}.data", "create")
         if config.data and config.create is not False and _brought(spec, config.name or ""):
-            yield Hit(
-                f"{path}.data",
-                f"{path}.data, and a ConfigMap {config.name} under spec.extraObjects",
-                "the data is not written: the cluster gets the ConfigMap of spec.extraObjects",
-                "keep one of the two",
-            )
+            yield hit(f"{path}.data", "twice", config=config.name)
     config = spec.devicePlugin.config
     if config.default and not config.name and not config.data and not cluster.dra:
-        yield Hit(
-            "spec.devicePlugin.config.default",
-            f"the default configuration {config.default!r} of the device plugin, and no ConfigMap",
-            "default is a key of the ConfigMap that spec.devicePlugin.config.name names; without a ConfigMap it has no "
-            "effect",
-            f"set spec.devicePlugin.config.name too; if {config.default} is the ConfigMap, it goes there",
-        )
+        yield hit("spec.devicePlugin.config.default", "default", quoted=repr(config.default), default=config.default)
 
 
 @rule("GPU532", "warning")
@@ -131,9 +111,7 @@ def nothing_to_write(cluster: Cluster) -> Iterator[Hit]:
     """A ConfigMap that is to be written, and no data for it."""
     for path, config in named_configs(cluster.spec):
         if config.create and not config.data:
-            yield Hit(
-                f"{path}.create", f"{path}.create: true, and no data", remedy=f"leave out create; or add {path}.data"
-            )
+            yield hit(f"{path}.create", section=path)
 
 
 def named_configs(spec: ClusterPolicySpec) -> Iterator[tuple[str, NamedConfigs]]:
@@ -165,9 +143,4 @@ def no_label_value(cluster: Cluster) -> Iterator[Hit]:
     for name in known.names if known else ():
         most = plugin_config.max_name_length()
         if len(name) > most or not re.fullmatch(LABEL_VALUE.pattern, name):
-            yield Hit(
-                "spec.devicePlugin.config",
-                f"no node can choose the configuration {name!r}",
-                f"nodes choose by the label {NODE_LABEL}, and that is not a valid label value",
-                f"use at most {most} letters, digits, '-', '_' and '.', the first and the last a letter or digit",
-            )
+            yield hit("spec.devicePlugin.config", name=repr(name), label=NODE_LABEL, most=most)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from ...catalog._lookup import nearest
-from ..rule import Hit, rule
+from ..rule import Hit, hit, rule
 
 if TYPE_CHECKING:
     from ...cluster.resolve import Cluster
@@ -40,12 +40,7 @@ def no_such_strategy(cluster: Cluster) -> Iterator[Hit]:
                 f"did you mean {' or '.join(near)}?" if near else f"choose among {', '.join(STRATEGIES)}",
             )
         elif element.startswith("cdi-") and not spec.cdi.enabled:
-            yield Hit(
-                path,
-                f"the device list strategy {element} needs CDI, and spec.cdi.enabled is false",
-                "the runtime is not told about CDI devices then, and can't resolve the names of GPUs",
-                "set spec.cdi.enabled: true, or leave out DEVICE_LIST_STRATEGY: without CDI its default is envvar",
-            )
+            yield hit(path, "cdi", element=element)
 
 
 @rule("GPU465", "warning")
@@ -59,7 +54,7 @@ def strategies_that_contradict(cluster: Cluster) -> Iterator[Hit]:
     remedy = f"leave it out: the default here is {default}"
     if legacy and any(name.startswith("cdi-") for name in names):
         why = "NVIDIA_VISIBLE_DEVICES becomes void, or names of CDI devices can't be resolved"
-        yield Hit(path, f"{NAME} mixes {legacy[0]} with strategies of CDI: {text}", why, remedy)
+        yield hit(path, "mixed", why=why, remedy=remedy, name=NAME, legacy=legacy[0], text=text)
     elif legacy and spec.cdi.enabled:
         why = "with CDI the runtime is set up for cdi-annotations and cdi-cri; this is a setting from before v25.10"
-        yield Hit(path, f"{NAME} is {text}, and CDI is on", why, f"{remedy}; or set spec.cdi.enabled: false")
+        yield hit(path, "legacy", why=why, name=NAME, text=text, advice=remedy)

@@ -16,7 +16,7 @@ from ...cluster.resolve import resolve
 from ...policy.configurations.plugin_keys import PREFIX
 from ...policy.configurations.plugin_text import PluginConfig, read_plugin_config
 from ...policy.language import images
-from ..rule import Hit, rule
+from ..rule import Hit, hit, rule
 
 if TYPE_CHECKING:
     from ...cluster.resolve import Cluster
@@ -66,7 +66,7 @@ def refused_config(cluster: Cluster) -> Iterator[Hit]:
         counting = [problem for path, problem in named.config.wrong.items() if environment(spec, path) is None]
         yield from _problems(named, tuple(counting))
     for wrong in wrong_settings(spec) if not cluster.dra and spec.devicePlugin.enabled is not False else ():
-        yield Hit(wrong.path, f"{wrong.name} is {wrong.value!r}", remedy=f"write {' or '.join(wrong.allowed[:4])}")
+        yield hit(wrong.path, wrong=wrong.name, value=repr(wrong.value), allowed=" or ".join(wrong.allowed[:4]))
 
 
 @rule("GPU504", "error")
@@ -144,7 +144,7 @@ def _flags(spec: ClusterPolicySpec, named: Named) -> Iterator[Hit]:
             remedy = "leave out the flag"
             if path not in named.config.wrong:
                 remedy = f"leave out the flag, or set spec.mig.strategy: {value}, which is for all nodes"
-        yield Hit(named.path, f"{named.name}: {path}: {value} has no effect", why, remedy, place)
+        yield hit(named.path, "env", why=why, remedy=remedy, named=named.name, section=path, value=value, inside=place)
 
 
 def _entries(named: Named, shared: Shared) -> Iterator[Hit]:
@@ -156,8 +156,7 @@ def _entries(named: Named, shared: Shared) -> Iterator[Hit]:
         why = f"nodes offer {most} shares of each, the larger number"
         if first != most:
             why += f", and GPU feature discovery writes {first}, the first one's, into gpu.replicas"
-        what = f"{named.name}: a second entry for {entry.name}"
-        yield Hit(named.path, what, why, f"keep one of them, with replicas: {most}", entry.place)
+        yield hit(named.path, "second", why=why, named=named.name, entry=entry.name, most=most, inside=entry.place)
 
 
 def _same(value: str) -> frozenset[str]:

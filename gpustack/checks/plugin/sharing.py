@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from ...catalog import plugin_config
 from ...cluster.mig_layouts import product_of
 from ...cluster.plugin_sharing import STRATEGY, environment, strategy
-from ..rule import Hit, rule
+from ..rule import Hit, hit, rule
 from .config_names import NODE_LABEL
 from .plugin_config import MIG, Named, configs
 
@@ -26,13 +26,7 @@ def sharing_that_fails(cluster: Cluster) -> Iterator[Hit]:
     for named in configs(spec):
         mps, sliced = named.config.sharing.get("mps"), named.config.sharing.get("timeSlicing")
         if mps and sliced:
-            yield Hit(
-                named.path,
-                f"{named.name}: timeSlicing beside mps",
-                "the device plugin takes mps and drops timeSlicing without a word",
-                "keep one of the two",
-                sliced.place,
-            )
+            yield hit(named.path, "both", named=named.name, inside=sliced.place)
         yield from _mps(spec, named, mps) if mps else ()
     for index, pool in enumerate(spec.nodePools):
         if pool.sharing.mps and not cluster.dra:
@@ -58,13 +52,7 @@ def _mps(spec: ClusterPolicySpec, named: Named, mps: Shared) -> Iterator[Hit]:
     products = {pool.gpuProduct for pool in choosers(spec, named.name) if _most_clients([pool]) == most}
     for entry in mps.entries:
         if entry.name.startswith(MIG):
-            yield Hit(
-                named.path,
-                f"{named.name}: MPS for {entry.name}",
-                "the device plugin shares no MIG instances by MPS",
-                "use timeSlicing for instances, or share whole GPUs by MPS",
-                entry.place,
-            )
+            yield hit(named.path, "instances", named=named.name, entry=entry.name, inside=entry.place)
         if entry.replicas > most:
             yield _too_many(
                 named.path,
@@ -77,13 +65,7 @@ def _mps(spec: ClusterPolicySpec, named: Named, mps: Shared) -> Iterator[Hit]:
 
 
 def _mixed(path: str, whose: str, place: tuple[int, int] | None = None) -> Hit:
-    return Hit(
-        path,
-        f"{whose} beside MIG strategy mixed",
-        "the device plugin exits: MPS and mig.strategy mixed exclude each other, also on nodes without MIG",
-        "use timeSlicing, or set spec.mig.strategy: single",
-        place,
-    )
+    return hit(path, "mixed", whose=whose, inside=place)
 
 
 def _most_clients(pools: list[NodePool]) -> int:
@@ -124,10 +106,4 @@ def _shares(path: str, whose: str, kind: str, part: str, place: tuple[int, int] 
         why = "MPS gives each an equal part of the memory, but a fault of one ends all that share the GPU"
     else:
         why = "each sees all of its memory, so one can take what the others need, and a fault of one can end all"
-    return Hit(
-        path,
-        f"on {whose}, pods share {part}",
-        why,
-        "let pods share only with pods of their own team, by taints and namespaces, or divide GPUs by MIG",
-        place,
-    )
+    return hit(path, why=why, whose=whose, part=part, inside=place)

@@ -10,7 +10,7 @@ from ...model import dotted
 from ...policy.language.reconciler import runs
 from ..objects.pods import FOREIGN, pod_steps
 from ..objects.references import pod_template
-from ..rule import Hit, rule
+from ..rule import Hit, hit, rule
 
 if TYPE_CHECKING:
     from ...cluster.resolve import Cluster
@@ -63,12 +63,7 @@ def where(render: Render, resource: Resource) -> str:
 def _hit(path: str, pool: NodePool, taint: Taint, names: list[str]) -> Hit:
     whose = names[0] if len(names) == 1 else f"{names[0]} and {len(names) - 1} more DaemonSets"
     verb = "doesn't" if len(names) == 1 else "don't"
-    return Hit(
-        path,
-        f"{whose} {verb} tolerate {written(taint)} of node pool {pool.name}",
-        "the pods stay away from these nodes without an event, and what stands on them waits",
-        f"add {toleration_of(taint)} to {path}",
-    )
+    return hit(path, whose=whose, verb=verb, taint=written(taint), pool_name=pool.name, toleration=toleration_of(taint))
 
 
 def _tolerations(spec: ClusterPolicySpec) -> Iterator[tuple[str, Sequence[Toleration | Mapping[str, Any]]]]:

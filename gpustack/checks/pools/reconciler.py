@@ -10,7 +10,7 @@ from ...catalog.time_zones import UnknownTimeZone
 from ...cluster.resolve import resolve
 from ...policy.language import guards
 from ...policy.language.reconciler import labelling, runs
-from ..rule import Hit, rule
+from ..rule import Hit, hit, rule
 
 if TYPE_CHECKING:
     from ...cluster.resolve import Cluster
@@ -42,11 +42,7 @@ def upgrade_without_program(cluster: Cluster) -> Iterator[Hit]:
     spec = cluster.spec
     for index, pool in enumerate(() if runs(spec) else spec.nodePools):
         if pool.upgrade is not None:
-            yield Hit(
-                f"spec.nodePools[{index}].upgrade",
-                f"nothing keeps to the budget and windows of pool {pool.name}: the reconciler's program isn't rendered",
-                remedy=f"set spec.reconciler.image, or leave out spec.nodePools[{index}].upgrade",
-            )
+            yield hit(f"spec.nodePools[{index}].upgrade", pool_name=pool.name)
 
 
 @rule("GPU822", "error")
@@ -71,12 +67,7 @@ def settings_of_no_program(written: Written) -> Iterator[Hit]:
     for name in type(section).model_fields:
         said = name not in BY_DISCOVERY and written.by_user(f"spec.reconciler.{name}")
         if said and getattr(section, name) not in ("", [], {}):
-            yield Hit(
-                f"spec.reconciler.{name}",
-                f"reconciler.{name} has no effect",
-                remedy=f"leave out spec.reconciler.{name}, or set spec.reconciler.labelling: program with "
-                "spec.reconciler.image",
-            )
+            yield hit(f"spec.reconciler.{name}")
 
 
 @rule("GPU828", "error")
@@ -108,19 +99,9 @@ def admission_policy_of_old_kubernetes(cluster: Cluster) -> Iterator[Hit]:
     spec = cluster.spec
     minor, old = kubernetes.minor(spec.cluster.kubernetesVersion), not guards.knows_policies(spec)
     if old and spec.reconciler is not None and spec.reconciler.admissionPolicy:
-        yield Hit(
-            "spec.reconciler.admissionPolicy",
-            f"Kubernetes {minor} has no admission policies",
-            "what holds the reconciler to its own fields of a node would be missing",
-            "leave out spec.reconciler.admissionPolicy until the cluster has Kubernetes 1.30",
-        )
+        yield hit("spec.reconciler.admissionPolicy", "reconciler", minor=minor)
     if old and spec.guards.mode in {"Deny", "Audit"}:
-        yield Hit(
-            "spec.guards.mode",
-            f"Kubernetes {minor} has no admission policies",
-            "no account of the stack would be held to its own node",
-            "leave out spec.guards.mode until the cluster has Kubernetes 1.30",
-        )
+        yield hit("spec.guards.mode", "guards", minor=minor)
 
 
 @rule("GPU830", "warning")
@@ -129,11 +110,7 @@ def nothing_may_be_unavailable(cluster: Cluster) -> Iterator[Hit]:
     spec = cluster.spec
     for path, share in _budgets(spec) if runs(spec) else ():
         if share in (0, "0%"):
-            yield Hit(
-                f"spec.{path}",
-                f"{path} is {share}: no node is ever taken out of service",
-                remedy=f"set spec.{path}: 1 or more; to stop for a while, pause the roll-out",
-            )
+            yield hit(f"spec.{path}", share=share)
 
 
 def _budgets(spec: ClusterPolicySpec) -> Iterator[tuple[str, int | str | None]]:
@@ -175,7 +152,7 @@ def program_stopped(cluster: Cluster) -> Iterator[Hit]:
     """A reconciler of which no copy is to run."""
     spec = cluster.spec
     if spec.reconciler is not None and runs(spec) and spec.reconciler.replicas == 0:
-        yield Hit("spec.reconciler.replicas", "no copy of the reconciler runs")
+        yield hit("spec.reconciler.replicas")
 
 
 @rule("GPU837", "note")
@@ -188,8 +165,4 @@ def nothing_to_roll(cluster: Cluster) -> Iterator[Hit]:
         cuts = pool.cluster.mig_manager and "mig-manager" in pool.components
         product = pool.product
         if not installs and not (cuts and (product is None or product.mig_capable)):
-            yield Hit(
-                f"{pool.path}.upgrade",
-                f"upgrade of pool {pool.name} has no effect: nothing takes its nodes out of service",
-                remedy=f"leave out {pool.path}.upgrade",
-            )
+            yield hit(f"{pool.path}.upgrade", pool_name=pool.name)

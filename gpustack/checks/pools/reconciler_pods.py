@@ -9,7 +9,7 @@ from ...catalog import kubernetes
 from ...policy.language import guards
 from ...policy.language.node_pools import Day
 from ...policy.language.reconciler import guard, runs
-from ..rule import POOLS, Hit, rule
+from ..rule import POOLS, Hit, hit, rule
 
 if TYPE_CHECKING:
     from ...cluster.resolve import Cluster
@@ -28,12 +28,7 @@ def deletes_unguarded(cluster: Cluster) -> Iterator[Hit]:
         return
     why, mend = _unguarded(spec)
     for path, without in _deletes(spec.reconciler):
-        yield Hit(
-            path,
-            "the reconciler may delete any pod of any namespace: no guard holds it to those that are meant",
-            why,
-            f"{without.format(path)}; or {mend}" if mend else without.format(path),
-        )
+        yield hit(path, why=why, remedy=f"{without.format(path)}; or {mend}" if mend else without.format(path))
 
 
 def _deletes(section: Reconciler) -> Iterator[tuple[str, str]]:
@@ -67,12 +62,7 @@ def rule_that_never_counts(cluster: Cluster) -> Iterator[Hit]:
     for index, each in enumerate(every):
         for at, other in enumerate(every[:index]):
             if other.labels.items() <= each.labels.items() and other.namespace in (None, each.namespace):
-                yield Hit(
-                    f"spec.reconciler.podRules[{index}]",
-                    f"no pod is left for this rule (then: {each.then}): reconciler.podRules[{at}] takes them all "
-                    f"(then: {other.then})",
-                    remedy=f"leave out spec.reconciler.podRules[{index}]; or move it before the other",
-                )
+                yield hit(f"spec.reconciler.podRules[{index}]", then=each.then, at=at, other_then=other.then)
                 break
 
 
@@ -127,7 +117,4 @@ def value_twice_in_an_order(cluster: Cluster) -> Iterator[Hit]:
     for index, each in enumerate(spec.reconciler.order.labels if spec.reconciler is not None and runs(spec) else ()):
         for at, value in enumerate(each.values):
             if value in each.values[:at]:
-                yield Hit(
-                    f"spec.reconciler.order.labels[{index}].values[{at}]",
-                    f"{value!r} stands twice among the values of {each.key}",
-                )
+                yield hit(f"spec.reconciler.order.labels[{index}].values[{at}]", value=repr(value), key=each.key)

@@ -11,7 +11,7 @@ from ...cluster import node_labels
 from ...cluster.ownership import KERNEL, OS_RELEASE
 from ...cluster.resolve import resolve
 from ...policy.language.reconciler import labelling, runs
-from ..rule import Hit, rule
+from ..rule import Hit, hit, rule
 
 if TYPE_CHECKING:
     from ...cluster.pool import Pool
@@ -28,10 +28,7 @@ def pools_that_discovery_cannot_tell_apart(cluster: Cluster) -> Iterator[Hit]:
     for one, other in combinations(cluster.pools, 2):
         differ = one.all_labels != other.all_labels
         if differ and not node_labels.apart(_seen(one.selection), _seen(other.selection)):
-            yield Hit(
-                other.path,
-                f"node feature discovery can't tell the nodes of pool {other.name} from those of pool {one.name}",
-            )
+            yield hit(other.path, other=other.name, one=one.name)
 
 
 def _seen(selected: Mapping[str, str]) -> dict[str, str]:
@@ -45,12 +42,7 @@ def pools_that_share_nodes(render: Render) -> Iterator[Hit]:
     for (_, one, selects), (index, other, selected) in combinations(_policies(render), 2):
         if selects.items() <= selected.items() or selected.items() <= selects.items():
             inner, outer = (other, one) if selects.items() <= selected.items() else (one, other)
-            yield Hit(
-                f"spec.nodePools[{index}]",
-                f"nodes of pool {inner} are nodes of pool {outer} too, and the two want different things of them",
-                remedy=f"give the nodes of pool {outer} a label that those of pool {inner} don't have, and add it to "
-                "its nodeSelector",
-            )
+            yield hit(f"spec.nodePools[{index}]", inner=inner, outer=outer)
 
 
 @rule("GPU826", "warning", over="render")
@@ -59,10 +51,7 @@ def pools_that_may_share_nodes(render: Render) -> Iterator[Hit]:
     for (_, one, selects), (index, other, selected) in combinations(_policies(render), 2):
         certain = selects.items() <= selected.items() or selected.items() <= selects.items()
         if not certain and not node_labels.apart(selects, selected):
-            yield Hit(
-                f"spec.nodePools[{index}].nodeSelector",
-                f"a node may be of pool {one} and of pool {other}: their selections have no label in common",
-            )
+            yield hit(f"spec.nodePools[{index}].nodeSelector", one=one, other=other)
     yield from _labelled_twice(render.spec)
 
 
@@ -76,13 +65,7 @@ def _labelled_twice(spec: ClusterPolicySpec) -> Iterator[Hit]:
     for (_, (one, selects, gets)), (index, (other, selected, wanted)) in combinations(enumerate(pools), 2):
         certain = selects.items() <= selected.items() or selected.items() <= selects.items()
         if gets != wanted and not certain and not node_labels.apart(selects, selected):
-            yield Hit(
-                f"spec.nodePools[{index}].nodeSelector",
-                f"a node may be of pool {one} and of pool {other}: their selections have no label in common",
-                "it has one value of each label: who labels nodes pool by pool gives it the driver, MIG layout and "
-                "sharing of the one that comes last",
-                "select both by the same label, with another value each",
-            )
+            yield hit(f"spec.nodePools[{index}].nodeSelector", "labelled", one=one, other=other)
 
 
 def wants(pool: Pool) -> tuple[object, ...]:
@@ -112,8 +95,4 @@ def selected_by_what_comes_later(cluster: Cluster) -> Iterator[Hit]:
         for key, value in pool.nodeSelector.items():
             kept_off = key.startswith(DEPLOY) and value == "false"  # that is somebody's, and stays
             if key.startswith("nvidia.com/") and not kept_off:
-                yield Hit(
-                    f'spec.nodePools[{index}].nodeSelector["{key}"]',
-                    f"pool {pool.name} is selected by {key}, which its nodes don't have from the beginning",
-                    key=True,
-                )
+                yield hit(f'spec.nodePools[{index}].nodeSelector["{key}"]', pool_name=pool.name, key=key, at_key=True)

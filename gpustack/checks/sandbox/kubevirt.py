@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from ...catalog import gpus, kubevirt
 from ...cluster.resolve import resolve
 from ...policy.language.cluster import on_openshift
-from ..rule import Hit, rule
+from ..rule import Hit, hit, rule
 
 if TYPE_CHECKING:
     from ...cluster.resolve import Cluster
@@ -23,10 +23,7 @@ def feature_gate(cluster: Cluster) -> Iterator[Hit]:
     if section is None or section.featureGates is not None or section.target == "hyperconverged":
         return
     if section.target == "kubevirt" or not on_openshift(spec.cluster):
-        yield Hit(
-            "spec.kubevirt.featureGates",
-            "KubeVirt needs its feature gate HostDevices, which this render leaves to others",
-        )
+        yield hit("spec.kubevirt.featureGates")
 
 
 @rule("GPU160", "error")
@@ -34,11 +31,7 @@ def two_providers(cluster: Cluster) -> Iterator[Hit]:
     """A device that two device plugins offer."""
     for path, _, _, external in nvidia_devices(cluster.spec):
         if not external:
-            yield Hit(
-                path,
-                "two device plugins would offer this device",
-                remedy=f"set {path}.externalResourceProvider: true, or spec.sandboxDevicePlugin.enabled: false",
-            )
+            yield hit(path)
 
 
 @rule("GPU161", "warning")
@@ -46,11 +39,7 @@ def wrong_resource(cluster: Cluster) -> Iterator[Hit]:
     """A resource name that the device plugin doesn't offer."""
     for path, given, formed, external in nvidia_devices(cluster.spec):
         if external and given != formed:
-            yield Hit(
-                f"{path}.resourceName",
-                f"the device plugin offers this device as {formed}, not as {given}",
-                remedy=f"write {formed}, or leave the device out where a node pool has it",
-            )
+            yield hit(f"{path}.resourceName", formed=formed, given=given)
 
 
 def nvidia_devices(spec: ClusterPolicySpec) -> Iterator[tuple[str, str, str, bool]]:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from ...catalog import gpus
-from ..rule import Hit, rule
+from ..rule import Hit, hit, rule
 
 if TYPE_CHECKING:
     from ...cluster.resolve import Cluster
@@ -28,11 +28,7 @@ def no_provider(cluster: Cluster) -> Iterator[Hit]:
     for place, one, selector in [*listed, *mediated]:
         if one.externalResourceProvider and selector.startswith(f"{gpus.VENDOR}:"):
             off = "spec.sandboxDevicePlugin is off" if cluster.sandbox else "spec.sandboxWorkloads is off"
-            yield Hit(
-                f"spec.kubevirt.{place}.externalResourceProvider",
-                f"nobody offers {one.resourceName}: KubeVirt is told to leave it to another device plugin",
-                f"{off}, so this stack has none; virtual machines that ask for it stay pending",
-            )
+            yield hit(f"spec.kubevirt.{place}.externalResourceProvider", resource=one.resourceName, off=off)
 
 
 @rule("GPU211", "warning")

@@ -10,7 +10,7 @@ from ...catalog import vgpu
 from ...catalog._lookup import nearest
 from ...cluster.mig_layouts import product_of
 from ...cluster.resolve import resolve
-from ..rule import Hit, rule
+from ..rule import Hit, hit, rule
 
 if TYPE_CHECKING:
     from ...cluster.resolve import Cluster
@@ -29,10 +29,7 @@ def workload_without_sandbox(cluster: Cluster) -> Iterator[Hit]:
     """A node pool for virtual machines, and virtual machines are off."""
     for index, pool in enumerate(cluster.spec.nodePools):
         if not cluster.sandbox and pool.workload not in {None, "container"}:
-            yield Hit(
-                f"spec.nodePools[{index}].workload",
-                f"node pool {pool.name} is for {pool.workload}, and virtual machines are off",
-            )
+            yield hit(f"spec.nodePools[{index}].workload", pool_name=pool.name, workload=pool.workload)
 
 
 @rule("GPU151", "warning")
@@ -41,7 +38,7 @@ def vgpu_without_plugin(cluster: Cluster) -> Iterator[Hit]:
     spec = cluster.spec
     for index in cluster.serving("vm-vgpu") if cluster.sandbox and cluster.kata else ():
         pool = spec.nodePools[index]
-        yield Hit(where(spec, index), f"nothing offers the vGPUs of node pool {pool.name}")
+        yield hit(where(spec, index), pool_name=pool.name)
 
 
 def where(spec: ClusterPolicySpec, index: int) -> str:
@@ -55,10 +52,7 @@ def no_mediated_devices(cluster: Cluster) -> Iterator[Hit]:
     for index, pool in made_by_the_manager(cluster.spec):
         kernel = re.match(r"(\d+)\.(\d+)", pool.kernel or "")
         if kernel and (int(kernel[1]), int(kernel[2])) >= FIRST_KERNEL:
-            yield Hit(
-                f"spec.nodePools[{index}].gpuProduct",
-                f"no vGPU device can be made on {pool.gpuProduct} with kernel {pool.kernel}",
-            )
+            yield hit(f"spec.nodePools[{index}].gpuProduct", product=pool.gpuProduct, kernel=pool.kernel)
 
 
 @rule("GPU153", "warning")
@@ -66,11 +60,7 @@ def perhaps_no_mediated_devices(cluster: Cluster) -> Iterator[Hit]:
     """vGPU devices on a GPU that has them with older kernels only, and no word about the kernel."""
     for index, pool in made_by_the_manager(cluster.spec):
         if not pool.kernel:
-            yield Hit(
-                f"spec.nodePools[{index}].gpuProduct",
-                f"vGPU devices on {pool.gpuProduct} need a kernel older than Linux 6.8",
-                remedy=f"check the kernel of the nodes (`uname -r`) and write it into spec.nodePools[{index}].kernel",
-            )
+            yield hit(f"spec.nodePools[{index}].gpuProduct", product=pool.gpuProduct, index=index)
 
 
 def made_by_the_manager(spec: ClusterPolicySpec) -> Iterator[tuple[int, NodePool]]:
@@ -91,11 +81,7 @@ def unknown_default_set(cluster: Cluster) -> Iterator[Hit]:
     sets = cluster.vgpu_sets
     if sets is not None and name not in sets:
         near = nearest(name, sorted(sets), 2) or sorted(sets)[:1]
-        yield Hit(
-            "spec.vgpuDeviceManager.config.default",
-            f"there is no set of vGPU devices called {name!r}",
-            remedy=f"name a set of the configuration, such as {' or '.join(near)}",
-        )
+        yield hit("spec.vgpuDeviceManager.config.default", name=repr(name), near=" or ".join(near))
 
 
 def plain_default(spec: ClusterPolicySpec) -> bool:
@@ -110,9 +96,7 @@ def unknown_set(cluster: Cluster) -> Iterator[Hit]:
     for index, pool in with_vgpus(cluster.spec):
         sets = cluster.vgpu_sets
         if sets is not None and pool.vgpu.config not in sets:
-            yield Hit(
-                f"spec.nodePools[{index}].vgpu.config", f"there is no set of vGPU devices called {pool.vgpu.config!r}"
-            )
+            yield hit(f"spec.nodePools[{index}].vgpu.config", config=repr(pool.vgpu.config))
 
 
 @rule("GPU156", "warning")
@@ -144,10 +128,7 @@ def idle_vgpu_set(cluster: Cluster) -> Iterator[Hit]:
     serves = cluster.serving("vm-vgpu")
     for index, pool in enumerate(cluster.spec.nodePools):
         if pool.vgpu.config and index not in serves:
-            yield Hit(
-                f"spec.nodePools[{index}].vgpu.config",
-                f"node pool {pool.name} has no vGPUs, so its set of devices has no effect",
-            )
+            yield hit(f"spec.nodePools[{index}].vgpu.config", pool_name=pool.name)
 
 
 @rule("GPU159", "error")
@@ -155,7 +136,4 @@ def idle_sharing(cluster: Cluster) -> Iterator[Hit]:
     """Sharing between pods, for nodes that serve virtual machines."""
     for index, pool in enumerate(cluster.spec.nodePools):
         if not pool.sharing.exclusive and cluster.of(pool).workload != "container":
-            yield Hit(
-                f"spec.nodePools[{index}].sharing",
-                f"node pool {pool.name} serves virtual machines, so its sharing has no effect",
-            )
+            yield hit(f"spec.nodePools[{index}].sharing", pool_name=pool.name)

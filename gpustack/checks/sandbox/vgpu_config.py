@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from ...cluster.mig_layouts import text_of
 from ...policy.configurations.vgpu_configs import KEY, read_vgpu_config
-from ..rule import Hit, rule
+from ..rule import Hit, hit, rule
 
 if TYPE_CHECKING:
     from ...cluster.resolve import Cluster
@@ -21,8 +21,7 @@ def broken_vgpu_file(cluster: Cluster) -> Iterator[Hit]:
         return
     text = text_of(spec, spec.vgpuDeviceManager.config, "vgpuDeviceManager.config", KEY)
     if text is not None and text.text is None:
-        why = f"the vGPU device manager reads the file {KEY}, and finds none"
-        yield Hit(text.path, f"the ConfigMap has no key {KEY}", why, f"put the text under the key {KEY}")
+        yield hit(text.path, file=KEY)
     for problem in read_vgpu_config(text.text) if text and text.text is not None else ():
         yield Hit(text.path if text else "", problem.what, problem.why, problem.remedy, problem.place)
 
@@ -32,8 +31,4 @@ def no_vgpu_image(cluster: Cluster) -> Iterator[Hit]:
     """A vGPU manager, and no word about where its image is."""
     section = cluster.spec.vgpuManager
     if cluster.sandbox and section.enabled and not section.repository and "/" not in (section.image or ""):
-        yield Hit(
-            "spec.vgpuManager",
-            "the vGPU manager has no image",
-            f"{section.image or 'its image'} names no registry; NVIDIA publishes no such image, because it is licensed",
-        )
+        yield hit("spec.vgpuManager", image=section.image or "its image")
