@@ -11,8 +11,6 @@ from .pods import PodSpec
 
 
 class Toleration(Slim, kw_only=True):
-    """A taint that a pod bears."""
-
     key: str = ""
     operator: str = "Equal"
     value: str = ""
@@ -27,27 +25,19 @@ class DaemonPodSpec(PodSpec):
 
 
 class DaemonTemplate(Slim, kw_only=True):
-    """The template of a DaemonSet."""
-
     metadata: Metadata = msgspec.field(default_factory=Metadata)
     spec: DaemonPodSpec = msgspec.field(default_factory=DaemonPodSpec)
 
 
 class DaemonSetSpec(Slim, kw_only=True):
-    """The desired part of a DaemonSet."""
-
     template: DaemonTemplate = msgspec.field(default_factory=DaemonTemplate)
 
 
 class DaemonSetStatus(Slim, kw_only=True):
-    """The observed part of a DaemonSet."""
-
     observedGeneration: int = 0
 
 
 class DaemonSet(Object, kw_only=True):
-    """A DaemonSet."""
-
     spec: DaemonSetSpec = msgspec.field(default_factory=DaemonSetSpec)
     status: DaemonSetStatus = msgspec.field(default_factory=DaemonSetStatus)
 

@@ -171,8 +171,6 @@ class Install(Slim, kw_only=True):
 
 
 class Spec(Slim, kw_only=True):
-    """The desired part of a NodePolicy."""
-
     pools: list[str] = []
     """The pools of the policy file that this stands for."""
     minNodes: int = 0
@@ -247,8 +245,6 @@ class Soak(Slim, kw_only=True):
 
 
 class Status(Slim, kw_only=True):
-    """The observed part of a NodePolicy."""
-
     observedGeneration: int = 0
     nodes: int = 0
     current: int = 0

@@ -31,8 +31,6 @@ class OwnerReference(Slim, kw_only=True):
 
 
 class Metadata(Slim, kw_only=True):
-    """What every object has."""
-
     name: str = ""
     namespace: str = ""
     uid: str = ""
@@ -47,18 +45,14 @@ class Metadata(Slim, kw_only=True):
 
     @property
     def controller(self) -> OwnerReference | None:
-        """The owner that manages the object."""
         return next((owner for owner in self.ownerReferences if owner.controller), None)
 
 
 class Object(Slim, kw_only=True):
-    """An object of the API."""
-
     metadata: Metadata = msgspec.field(default_factory=Metadata)
 
     @property
     def name(self) -> str:
-        """Its name."""
         return self.metadata.name
 
     @property
@@ -68,24 +62,18 @@ class Object(Slim, kw_only=True):
 
     @property
     def labels(self) -> dict[str, str]:
-        """Its labels."""
         return self.metadata.labels
 
     @property
     def annotations(self) -> dict[str, str]:
-        """Its annotations."""
         return self.metadata.annotations
 
 
 class ConfigMap(Object, kw_only=True):
-    """A ConfigMap of texts."""
-
     data: dict[str, str] = {}
 
 
 class Taint(Slim, kw_only=True):
-    """A taint of a node."""
-
     key: str
     effect: str
     value: str = ""
@@ -112,8 +100,6 @@ class NodeTaint(Taint, kw_only=True):
 
 
 class NodeSpec(Slim, kw_only=True):
-    """The desired part of a node."""
-
     unschedulable: bool = False
     taints: list[NodeTaint] = []
 
@@ -126,8 +112,6 @@ class NodeInfo(Slim, kw_only=True):
 
 
 class NodeStatus(Slim, kw_only=True):
-    """The observed part of a node."""
-
     conditions: list[Condition] = []
     allocatable: dict[str, str] = {}
     nodeInfo: NodeInfo = msgspec.field(default_factory=NodeInfo)
@@ -148,8 +132,6 @@ def count(quantity: str) -> int:
 
 
 class Node(Object, kw_only=True):
-    """A node."""
-
     spec: NodeSpec = msgspec.field(default_factory=NodeSpec)
     status: NodeStatus = msgspec.field(default_factory=NodeStatus)
 
@@ -160,33 +142,23 @@ class Node(Object, kw_only=True):
 
 
 class DeviceResult(Slim, kw_only=True):
-    """A device that a claim got."""
-
     driver: str = ""
     adminAccess: bool = False
 
 
 class DeviceResults(Slim, kw_only=True):
-    """The devices that a claim got."""
-
     results: list[DeviceResult] = []
 
 
 class Allocation(Slim, kw_only=True):
-    """What a claim got."""
-
     devices: DeviceResults = msgspec.field(default_factory=DeviceResults)
 
 
 class AllocationStatus(Slim, kw_only=True):
-    """The observed part of a claim."""
-
     allocation: Allocation = msgspec.field(default_factory=Allocation)
 
 
 class Claim(Object, kw_only=True):
-    """A ResourceClaim: what it got."""
-
     status: AllocationStatus = msgspec.field(default_factory=AllocationStatus)
 
     @property
@@ -210,8 +182,6 @@ class Deployment(Object, kw_only=True):
 
 
 class LeaseSpec(Slim, kw_only=True):
-    """Who holds a lease."""
-
     holderIdentity: str | None = None
     leaseDurationSeconds: int | None = None
     acquireTime: str | None = None
@@ -220,8 +190,6 @@ class LeaseSpec(Slim, kw_only=True):
 
 
 class Lease(Object, kw_only=True):
-    """A lease."""
-
     spec: LeaseSpec = msgspec.field(default_factory=LeaseSpec)
 
 

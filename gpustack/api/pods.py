@@ -27,16 +27,12 @@ class Requirements(Slim, kw_only=True):
 
 
 class Container(Slim, kw_only=True):
-    """A container of a pod."""
-
     name: str = ""
     env: list[EnvVar] = []
     resources: Requirements = msgspec.field(default_factory=Requirements)
 
 
 class ConfigMapVolume(Slim, kw_only=True):
-    """A ConfigMap that is mounted."""
-
     name: str = ""
 
 
@@ -57,8 +53,6 @@ class PodResourceClaim(Slim, kw_only=True):
 
 
 class PodSpec(Slim, kw_only=True):
-    """The desired part of a pod."""
-
     nodeName: str = ""
     runtimeClassName: str = ""
     nodeSelector: dict[str, str] = {}
@@ -71,8 +65,6 @@ class PodSpec(Slim, kw_only=True):
 
 
 class Running(Slim, kw_only=True):
-    """A container that runs."""
-
     startedAt: Time | None = None
 
 
@@ -92,16 +84,12 @@ class Terminated(Slim, kw_only=True):
 
 
 class ContainerState(Slim, kw_only=True):
-    """What a container does."""
-
     running: Running | None = None
     waiting: Waiting | None = None
     terminated: Terminated | None = None
 
 
 class ContainerStatus(Slim, kw_only=True):
-    """The observed part of a container."""
-
     name: str = ""
     ready: bool = False
     restartCount: int = 0
@@ -117,8 +105,6 @@ class ClaimStatus(Slim, kw_only=True):
 
 
 class PodStatus(Slim, kw_only=True):
-    """The observed part of a pod."""
-
     phase: str = ""
     conditions: list[Condition] = []
     containerStatuses: list[ContainerStatus] = []
@@ -129,8 +115,6 @@ class PodStatus(Slim, kw_only=True):
 
 
 class Pod(Object, kw_only=True):
-    """A pod."""
-
     spec: PodSpec = msgspec.field(default_factory=PodSpec)
     status: PodStatus = msgspec.field(default_factory=PodStatus)
 
@@ -141,12 +125,10 @@ class Pod(Object, kw_only=True):
 
     @property
     def terminating(self) -> bool:
-        """Whether it has been told to end."""
         return self.metadata.deletionTimestamp is not None
 
     @property
     def finished(self) -> bool:
-        """Whether its containers have ended for good."""
         return self.status.phase in {"Succeeded", "Failed"}
 
     @property
@@ -174,7 +156,5 @@ class Pod(Object, kw_only=True):
 
 
 class PodTemplate(Slim, kw_only=True):
-    """The pods that a DaemonSet makes."""
-
     metadata: Metadata = msgspec.field(default_factory=Metadata)
     spec: PodSpec = msgspec.field(default_factory=PodSpec)

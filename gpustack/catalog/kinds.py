@@ -75,7 +75,6 @@ class OwnKind:
 
     @property
     def file(self) -> str:
-        """The name of its file."""
         return kubernetes.file_name(self.api_version, self.kind)
 
     @property

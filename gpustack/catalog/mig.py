@@ -165,7 +165,6 @@ class MigLayout:
 
     @property
     def instances(self) -> int:
-        """How many instances there are."""
         return sum(count for _, count in self.counts)
 
     def as_dict(self) -> dict[str, int]:

@@ -1,4 +1,4 @@
-"""Labels that NVIDIA's programs put on nodes: which there are, and who sets them.
+"""Labels that NVIDIA's programs put on nodes: which there are, who sets them, and which operands a node is to run.
 
 A pod that selects nodes by a label which nobody sets stays pending without an error.
 """
@@ -6,13 +6,16 @@ A pod that selects nodes by a label which nobody sets stays pending without an e
 from __future__ import annotations
 
 import functools
+from typing import Any, Literal
 
-from gpustack.catalog import _data
+from gpustack.catalog import _data, _versions
 
 _facts = functools.partial(_data.load, "node-labels")
 
 PREFIX = "nvidia.com/"
 MIG = f"{PREFIX}mig-"
+DEPLOY = f"{PREFIX}gpu.deploy."
+Serving = Literal["container", "vm-passthrough", "kata", "vm-vgpu", "dra"]
 
 
 def by_discovery(key: str) -> bool:
@@ -31,3 +34,13 @@ def known(key: str) -> bool:
 def all_known() -> tuple[str, ...]:
     """Every label whose name depends on nothing."""
     return (*_facts()["discovery"], *_facts()["management"])
+
+
+def components(serving: Serving, release: str) -> tuple[str, ...]:
+    """The ends of the labels that the operator of RELEASE gives a node that serves SERVING, sorted."""
+    facts: dict[str, Any] = _data.load("deploy-labels")
+    since: dict[str, str] = facts["since"]
+    own = _versions.key(release)
+    return tuple(
+        sorted(name for name in facts["sets"][serving] if name not in since or _versions.key(since[name]) <= own)
+    )

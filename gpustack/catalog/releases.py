@@ -80,7 +80,6 @@ class Release:
 
     @property
     def line(self) -> str:
-        """The release line: v26.7 of v26.7.0."""
         return self.name.rpartition(".")[0]
 
     @property
@@ -95,7 +94,6 @@ class Release:
             raise UnknownImage(section, nearest(section, self.images)) from None
 
     def default_spec(self) -> dict[str, Any]:
-        """A fresh copy of `defaults`."""
         copied: dict[str, Any] = _data.copy(self.defaults)
         return copied
 

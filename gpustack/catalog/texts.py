@@ -1,4 +1,4 @@
-"""Data files that are the value of a ConfigMap, byte for byte.
+"""Data files that are the value of a ConfigMap, byte for byte, and from which releases a text is that a cluster runs.
 
 The MIG manager and the vGPU device manager read their defaults as text, and Argo CD how healthy an object is. Written
 once as a file they are what a reviewer sees in dist/; composing them from data was rejected, because the text of a
@@ -7,7 +7,9 @@ ConfigMap must not change with the version of a YAML writer.
 
 from __future__ import annotations
 
+import hashlib
 import re
+from typing import Any
 
 from gpustack.catalog import _data, _versions
 
@@ -46,3 +48,14 @@ def _text(name: str) -> str:
 def argocd_health() -> str:
     """How Argo CD tells the health of a NodePolicy, in Lua (reconciler.md A7)."""
     return (_data.ROOT / "argocd" / "nodepolicy-health.lua").read_text(encoding="utf-8")
+
+
+def releases_with(text: str, at: str) -> tuple[str, ...]:
+    """The releases that have TEXT in the place AT, oldest first; none for a text that nobody knows there.
+
+    AT is a path in a pod template by the names of containers ("initContainers.toolkit-validation.args.0"), or a
+    ConfigMap and its key ("ConfigMap/default-gpu-clients data.clients.yaml").
+    """
+    digest = hashlib.sha256(text.encode()).hexdigest()
+    known: list[dict[str, Any]] = _data.load("operator-texts")
+    return next((tuple(each["releases"]) for each in known if each["sha256"] == digest and at in each["at"]), ())

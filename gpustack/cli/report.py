@@ -35,10 +35,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    from ..review.report import frame, rules
+    from ..review.report import findings, frame
 
     parts = [*changes(options), *fleet(options)]
-    parts.append(rules.section(parts))
+    parts.append(findings.meanings(parts))
     page = frame.page(options.title, f"As of {options.today.isoformat()}", parts)
     if options.file == "-":
         print(page, end="")
@@ -104,14 +104,14 @@ def changes(options: argparse.Namespace) -> list[Section]:
     """What changes against --base."""
     if options.base is None:
         return []
-    from ..review.report import changes, dangers, frame
+    from ..review.report import changes, frame
     from .comparison import compare
     from .formats.diff import head, missing, verdict
 
     with compare(options) as compared:
         lines = [f"{head(compared)}, against {options.base}", *filter(None, (verdict(compared), missing(compared)))]
         return [
-            frame.section("review", "What changes", "".join(f"<p>{frame.prose(line)}</p>\n" for line in lines)),
-            dangers.section(compared.impact, compared.difference.total),
-            changes.section(compared.difference),
+            frame.Section("review", "What changes", "".join(f"<p>{frame.prose(line)}</p>\n" for line in lines)),
+            changes.effects(compared.impact, compared.difference.total),
+            changes.groups(compared.difference),
         ]

@@ -185,7 +185,6 @@ class Proposed:
 
     @property
     def out(self) -> Path:
-        """The folder itself."""
         return Path(self.folder)
 
     def strays(self, staged: Mapping[str, Entry]) -> list[Foreign]:

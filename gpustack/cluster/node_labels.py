@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ..catalog import deploy_labels
+from ..catalog import node_labels as known
 from ..catalog.oses import UnknownOS, os_id, os_tag
 from .ownership import KERNEL, OS_RELEASE, OWNER, PRESENT, image_selector
 
@@ -49,10 +49,10 @@ def components(pool: Pool) -> tuple[str, ...]:
     """The ends of the labels nvidia.com/gpu.deploy.* of these nodes, whatever is enabled (reconciler.md L14)."""
     cluster, release = pool.cluster, pool.spec.release
     if cluster.dra:
-        return deploy_labels.components("dra", release)
+        return known.components("dra", release)
     if pool.workload == "vm-passthrough" and cluster.kata:
-        return deploy_labels.components("kata", release)
-    return deploy_labels.components(pool.workload, release)
+        return known.components("kata", release)
+    return known.components(pool.workload, release)
 
 
 def labels(pool: Pool) -> dict[str, str]:
@@ -75,5 +75,5 @@ def labels(pool: Pool) -> dict[str, str]:
 
 def all_labels(pool: Pool) -> dict[str, str]:
     """Every label of these nodes that does not depend on what their GPUs can do."""
-    deploy = {f"{deploy_labels.PREFIX}{name}": "true" for name in components(pool) if name != "mig-manager"}
+    deploy = {f"{known.DEPLOY}{name}": "true" for name in components(pool) if name != "mig-manager"}
     return {PRESENT: "true", **deploy, **labels(pool)}

@@ -1,5 +1,5 @@
-"""The engine's own objects of a compiled stack: the plan that is kept with it, and the files of a
-cluster.
+"""The engine's own objects of a compiled stack: the plan that is kept with it, and the files of a cluster. And what in
+a policy caused an object, so that what is wrong with the object is shown there.
 
 The objects name the cluster, and a stack serves many: so the stack has a plan, and the files are made of it as they are
 written.
@@ -7,6 +7,7 @@ written.
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
@@ -15,7 +16,6 @@ from ..checks.rule import rules_over
 from ..checks.subjects import EngineObjects, Synced
 from ..model import Body, Finding, Resource
 from ..text.emit import emit
-from .causes import caused, named
 
 if TYPE_CHECKING:
     from ..gitops.plan import Plan
@@ -93,3 +93,23 @@ class EngineTexts:
         if self._alone or quoted or len(cluster) > len(STAND_IN):
             return _files(self._plan, cluster)
         return {path.replace(STAND_IN, cluster): text.replace(STAND_IN, cluster) for path, text in self._files.items()}
+
+
+def caused(spec: ClusterPolicySpec, section: str, identity: tuple[str, ...], finding: Finding) -> Finding:
+    """FINDING about a place in the object IDENTITY (`named`) of a component, with the place of SPEC that caused it: in
+    the object of extraObjects that it is, else the component's SECTION or, where there is none, the policy.
+    """
+    path = "spec"
+    if section == "extraObjects":
+        index = [named(body, spec.cluster.namespace) for body in spec.extraObjects].index(identity)
+        below = f".{finding.path}" if finding.path and not finding.path.startswith("[") else finding.path
+        path = f"spec.extraObjects[{index}]{below}"
+    elif section.partition(".")[0] in type(spec).model_fields:
+        path = f"spec.{section}"
+    return dataclasses.replace(finding, path=path)
+
+
+def named(body: Body, namespace: str) -> tuple[str, ...]:
+    """API group, kind, namespace (NAMESPACE unless it says another) and name of an object in a policy."""
+    meta = body["metadata"]
+    return str(body["apiVersion"]).rpartition("/")[0], body["kind"], meta.get("namespace") or namespace, meta["name"]

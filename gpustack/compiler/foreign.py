@@ -62,7 +62,6 @@ class Foreign:
 
     @property
     def finding(self) -> Finding:
-        """What is said about it."""
         what = f"{self.path} is not what is rendered: {self.why}"
         why = "engines apply what lies there, and who reviews policies doesn't see it"
         return Finding.error("GPU976", what, location=Location(self.path), why=why, remedy=REMEDY)

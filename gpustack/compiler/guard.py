@@ -39,8 +39,6 @@ _failure: list[MissingToolError] = []
 
 
 class GuardedNode(process._NodeProcess):  # noqa: SLF001 - jsii has no other way to its Node
-    """The Node of this process."""
-
     stopped = False
     _unread = b""
 

@@ -24,8 +24,7 @@ from ..gitops.marks import marked, marks_of
 from ..model import Finding, FindingsError, GpustackError, Resource
 from . import node
 from .cache import Store, digest
-from .causes import caused, named
-from .engine import engine_findings, planned
+from .engine import caused, engine_findings, named, planned
 
 if TYPE_CHECKING:
     from ..components.parts.common_inputs import Inputs

@@ -69,3 +69,10 @@ def key(effect: Effect) -> str:
     if not acceptable(effect) or effect.accepted:
         return ""
     return f"{effect.id}, {effect.before[:SHORT]} -> {effect.after[:SHORT]}"
+
+
+def agreement(effect: Effect) -> str:
+    """Who accepts EFFECT, or what an acceptance of it is bound to; "" where it needs none."""
+    if effect.accepted:
+        return f"accepted by {effect.accepted}"
+    return f"to accept: {bound}" if (bound := key(effect)) else ""

@@ -66,8 +66,6 @@ def _spans(text: str) -> tuple[Span, ...] | None:
 
 
 class _Walk:
-    """Follows the events of a text."""
-
     def __init__(self) -> None:
         self.spans: list[Span] = []
         self.open: list[_Open] = []
@@ -75,7 +73,6 @@ class _Walk:
         self.names: list[str | None] = []
 
     def take(self, event: Any) -> None:
-        """Look at the next EVENT."""
         start, end = event.start_mark.line, event.end_mark.line
         width = event.end_mark.column - event.start_mark.column
         if isinstance(event, yaml.CollectionStartEvent):

@@ -6,7 +6,7 @@ import hashlib
 import re
 
 from gpustack.catalog import _data, releases
-from gpustack.catalog.operator_texts import releases_with
+from gpustack.catalog.texts import releases_with
 from gpustack.moving.adopt.carry import texts
 from tests.fidelity.live import daemonsets, names
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from ...catalog.operator_texts import releases_with
+from ...catalog.texts import releases_with
 from ...model import Body
 from ...policy.language.carried import Carried, misfits
 from ..rule import Hit, hit, rule

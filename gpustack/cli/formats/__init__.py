@@ -33,7 +33,6 @@ class Report:
 
     @property
     def code(self) -> int:
-        """The exit code."""
         if self.lint.unusable:
             return 4
         return 2 if any(self.fails(item.finding) for item in self.lint.findings) else 0

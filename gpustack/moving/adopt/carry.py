@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from gpustack.catalog import _data
-from gpustack.catalog.operator_texts import releases_with
+from gpustack.catalog.texts import releases_with
 from gpustack.components.parts.carried import fill, template_hash
 from gpustack.model import Body
 from gpustack.policy.language.carried import Carried, digests

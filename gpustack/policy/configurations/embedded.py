@@ -157,7 +157,6 @@ class Reader:
         return None
 
     def boolean(self, node: Any, what: str) -> bool | None:
-        """A boolean."""
         plain = isinstance(node, yaml.ScalarNode) and node.tag == PLAIN
         value = _BOOLS.get(node.value.lower()) if plain else None
         if value is None:
@@ -165,7 +164,6 @@ class Reader:
         return value
 
     def integer(self, node: Any, what: str) -> int | None:
-        """A whole number from 0 on."""
         if isinstance(node, yaml.ScalarNode) and node.tag == PLAIN and _INT.fullmatch(node.value):
             return int(node.value)
         self.problem(node, f"{what} is no whole number from 0 on", "write a number such as 2, without quotes")

@@ -144,10 +144,7 @@ def _lets_through(text: str, product: Product) -> bool:
 
 
 class _Layouts(Reader):
-    """Reads the parts of a named layout."""
-
     def element(self, node: Any) -> Element | None:
-        """An item of a named layout."""
         before = len(self.problems)
         pairs = self.mapping(node, "an item of a layout", ELEMENT)
         complete = len(self.problems) == before  # what is missing may only be misspelt

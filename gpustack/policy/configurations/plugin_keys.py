@@ -110,7 +110,6 @@ class KeyReader(Reader):
         self.ignored.append(Problem(place_of(key), f"{path} is unknown", IGNORED, remedy))
 
     def read_flags(self, node: Any, path: str = "flags") -> None:
-        """Flags, in their groups."""
         inner = {
             known[len(path) + 1 :].partition(".")[0] for known in plugin_config.flags() if known.startswith(f"{path}.")
         }
@@ -129,7 +128,6 @@ class KeyReader(Reader):
             self.read_flag(where, flag, value)
 
     def read_flag(self, path: str, flag: plugin_config.Flag, node: Any) -> None:
-        """One flag."""
         items = node.value if flag.type == "list" and isinstance(node, yaml.SequenceNode) else [node]
         self.flags[path] = ",".join(str(getattr(item, "value", "")) for item in items), place_of(node)
         if flag.type == "bool":

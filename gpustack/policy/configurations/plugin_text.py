@@ -99,8 +99,6 @@ def read_plugin_config(text: str, version: str = "") -> PluginConfig:
 
 
 class _Config(KeyReader):
-    """Reads the parts of a configuration."""
-
     def read(self, text: str) -> PluginConfig:
         if _NOTHING.fullmatch(text):
             return PluginConfig()  # as good as version: v1 alone
@@ -153,7 +151,6 @@ class _Config(KeyReader):
                 self.ignored.append(Problem(place_of(key), f"resources.{name} is not honoured", why, "leave it out"))
 
     def read_imex(self, node: Any) -> None:
-        """Channels between nodes."""
         pairs = self.section(node, "imex", ITEMS["imex"])
         if "required" in pairs:
             self.boolean(pairs["required"][1], "imex.required")
@@ -181,7 +178,6 @@ class _Config(KeyReader):
         return by_kind
 
     def shared(self, kind: str, key: Any, node: Any) -> Shared:
-        """One way of sharing."""
         path, place = f"sharing.{kind}", place_of(key)
         if is_null(node):
             self.problem(key, f"{path} is empty", f"add {path}.resources, or delete {kind}")
@@ -205,7 +201,6 @@ class _Config(KeyReader):
         return Shared(place, tuple(entries), bool(renamed), fails, fails_place)
 
     def entry(self, path: str, node: Any, renamed: bool) -> Entry | None:
-        """A resource that is shared."""
         before, path = len(self.ignored), f"{path}.resources[]"
         pairs = self.section(node, path, tuple(plugin_config.sharing()["resource_keys"]), exact=True)
         complete = len(self.ignored) == before and isinstance(node, yaml.MappingNode)

@@ -44,8 +44,6 @@ def read_vgpu_config(text: str) -> tuple[Problem, ...]:
 
 
 class _Sets(Reader):
-    """Reads the parts of a set."""
-
     def element(self, node: Any) -> None:
         """What a set makes of some GPUs."""
         before = len(self.problems)

@@ -1,4 +1,6 @@
-"""`devicePlugin`: the plugin that offers a node's GPUs to the kubelet, and its named configurations."""
+"""`devicePlugin`: the plugin that offers a node's GPUs to the kubelet, and its named configurations, which `gfd`, GPU
+feature discovery, follows as it labels nodes.
+"""
 
 from __future__ import annotations
 
@@ -42,3 +44,8 @@ class DevicePlugin(Operand):
     """Named configurations, such as time-slicing."""
     mps: PluginMps = section()
     """Settings of the MPS control daemon; it runs only on nodes that share by MPS."""
+
+
+class Gfd(Operand):
+    """GPU feature discovery. It follows the configurations of `devicePlugin.config`, so that labels say what is
+    offered."""

@@ -2,6 +2,11 @@
 
 What it does not say of `daemonsets`, `dcgm`, `dcgmExporter` and `hostPaths` it takes from the policy's sections of the
 same name, as the chart makes both custom resources of the same values (defaults.py).
+
+`computeDomains` is nodes that share memory over NVLink, beside a device plugin that keeps the GPUs. The operator has
+compute domains with `gpuCluster` only. Racks such as GB200 NVL72 are run the other way round too: pods ask the device
+plugin for GPUs, as everywhere else in the fleet, and a ComputeDomain for the memory channel between their nodes. With
+`gpuCluster` the section is refused, because there compute domains are `gpuCluster.draDriver.computeDomains`.
 """
 
 from __future__ import annotations
@@ -104,3 +109,16 @@ class GpuCluster(Section):
     """The exporter of GPU metrics. Each field that is absent is that of `dcgmExporter` beside `gpuCluster`."""
     hostPaths: DraHostPaths = section()
     """Where things are on the nodes."""
+
+
+class ComputeDomainsBesideThePlugin(ImageSource):
+    """Compute domains from the DRA driver, while the device plugin offers the GPUs."""
+
+    enabled: bool | None = None
+    """Whether compute domains are offered, on the nodes of the pools whose GPUs can have them. Absent: false."""
+    featureGates: FeatureGates = mapping()
+    """Features of the DRA driver that are switched on or off, by name. Absent: the driver's own defaults."""
+    controller: DraContainer = section()
+    """The controller, one per cluster."""
+    kubeletPlugin: KubeletPlugin = section()
+    """The part that runs on the nodes."""

@@ -1,5 +1,5 @@
-"""What is about the node or about the operator itself: paths, CDI, Pod Security, `operator`, GDS, GDRCopy, node
-status."""
+"""What is about the node or about the operator itself: paths, `toolkit`, CDI, Pod Security, `operator`, GDS, GDRCopy,
+node status."""
 
 from __future__ import annotations
 
@@ -21,6 +21,13 @@ class HostPaths(Section):
     /run/nvidia/driver."""
     kubeletRootDir: Annotated[HostPath, Own("hostPaths.kubeletRootDir")] = own("hostPaths.kubeletRootDir")
     """The kubelet's folder, for the pod resources that the exporter reads. Absent or empty: /var/lib/kubelet."""
+
+
+class Toolkit(Operand):
+    """The container toolkit. Its `env` also says where the runtime's files and sockets are."""
+
+    installDir: HostPath | None = None
+    """Folder on the node that the toolkit is installed into. Absent or empty: /usr/local/nvidia."""
 
 
 class Cdi(Section):

@@ -17,16 +17,14 @@ from .alerts import Alerts
 from .base import Section, items, mapping, section
 from .carried import Carried, one_each
 from .cluster import Cluster, ClusterFacts
-from .compute_domains import ComputeDomainsBesideThePlugin
 from .constructs import checked, constructs_in
 from .daemonsets import DaemonSets
 from .dcgm import Dcgm, DcgmExporter
-from .device_plugin import DevicePlugin
+from .device_plugin import DevicePlugin, Gfd
 from .driver import Driver
 from .extra import Manifest, Reference
-from .gfd import Gfd
 from .gitops import GitOps
-from .gpu_cluster import GpuCluster
+from .gpu_cluster import ComputeDomainsBesideThePlugin, GpuCluster
 from .guards import Guards
 from .kubevirt import KubeVirt
 from .mig import Mig, MigManager
@@ -34,7 +32,6 @@ from .nfd import Nfd
 from .node_pools import NodePool, unique_names
 from .nvidia_driver import NvidiaDriver
 from .reconciler import Reconciler
-from .toolkit import Toolkit
 from .types import ClusterName, Release
 from .validator import Validator
 
@@ -65,7 +62,7 @@ class PolicySpec(Section):
     """Where things are on the nodes."""
     driver: Driver = section()
     """The NVIDIA kernel driver."""
-    toolkit: Toolkit = section()
+    toolkit: host.Toolkit = section()
     """The container toolkit, which teaches the container runtime to hand out GPUs."""
     cdi: host.Cdi = section()
     """The container device interface, by which the runtime injects GPUs."""

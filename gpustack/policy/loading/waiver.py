@@ -16,8 +16,6 @@ GLOB = Form("cluster_glob", "name of a cluster", "a name, with * and ? for any l
 
 
 class WaiverSpec(Section):
-    """One waiver."""
-
     rule: Annotated[str, RULE]
     """Id of the rule whose findings are waived."""
     clusters: Annotated[str, GLOB] | Annotated[list[Annotated[str, GLOB]], Field(min_length=1)]

@@ -52,7 +52,6 @@ class Waiver:
         return self.rule == finding.rule and self.names(cluster) and bool(_glob(self.path).match(finding.path))
 
     def names(self, cluster: str) -> bool:
-        """Whether the waiver is about CLUSTER."""
         return any(fnmatch.fnmatchcase(cluster, glob) for glob in self.clusters)
 
     @property

@@ -50,7 +50,6 @@ class Fold:
         return f"{step}: {', '.join(parts)}"
 
     def lines(self) -> Iterator[tuple[Side, str]]:
-        """What goes, then what comes."""
         sides: tuple[Side, Side] = ("-", "+")
         for wanted in sides:
             for (side, key), values in sorted(self.annotations.items()):

@@ -28,7 +28,6 @@ class Item:
         return "[" + ",".join(str(value) for _, value in self.key) + "]"
 
     def matches(self, item: Any) -> bool:
-        """Whether ITEM is the one."""
         return isinstance(item, dict) and all(item.get(name) == value for name, value in self.key)
 
 

@@ -34,7 +34,6 @@ class Identity(NamedTuple):
 
     @classmethod
     def of(cls, body: Body, engine: str = "") -> Identity:
-        """The identity of BODY."""
         metadata = body.get("metadata") or {}
         group, _, version = str(body.get("apiVersion", "")).rpartition("/")
         names = (metadata.get("namespace", ""), metadata.get("name", ""))

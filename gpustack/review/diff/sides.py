@@ -45,7 +45,6 @@ class Side:
     kinds: Kinds = NONE_ADDED
 
     def names(self) -> set[str]:
-        """All clusters."""
         return {*self.clusters, *self.engine}
 
 

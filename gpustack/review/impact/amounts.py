@@ -47,7 +47,8 @@ def seconds(value: Any) -> float | None:
     return quantities.milliseconds(text) / 1000
 
 
-def _whole(leaf: Leaf, least: int, most: int) -> bool:
+def whole(leaf: Leaf, least: int, most: int) -> bool:
+    """Whether a number is whole, LEAST or more, and MOST or less."""
     return leaf.new is None or (type(leaf.new) is int and least <= leaf.new <= most)
 
 
@@ -129,7 +130,7 @@ def probe(leaf: Leaf) -> bool:
     """Whether a probe leaves its program as long as it did, by half, and finds a dead one in an hour or so."""
     if leaf.path[-2] == "readinessProbe" and leaf.path[-1] not in PROBE:
         return False
-    if leaf.path[-1] not in {*PROBE, "successThreshold"} or not _whole(leaf, 0, 3600):
+    if leaf.path[-1] not in {*PROBE, "successThreshold"} or not whole(leaf, 0, 3600):
         return False
     if leaf.path[-1] == "initialDelaySeconds" and (leaf.new or 0) > max(FIRST, (leaf.old or 0) * MOST):
         return False
@@ -159,32 +160,12 @@ def deadline(leaf: Leaf) -> bool:
     return type(old) in {int, float} and type(new) in {int, float} and old * LEAST <= new <= old * MOST
 
 
-def within_a_week(leaf: Leaf) -> bool:
-    """Whether a time to wait, in seconds, ends within a week; 0, where it is for ever, is the limit of another test."""
-    return _whole(leaf, 0, 7 * 24 * 3600)
-
-
 def some(leaf: Leaf) -> bool:
     """Whether there are half as many copies as there were, and no more than a cluster bears: 10, or four times what
     there were, and 100 at most. One is the default.
     """
     old, new = leaf.old if type(leaf.old) is int else 1, 1 if leaf.new is None else leaf.new
     return type(new) is int and max(Fraction(1), old * LEAST) <= new <= min(100, max(10, old * MOST))
-
-
-def settled(leaf: Leaf) -> bool:
-    """Whether a pod counts as available within ten minutes."""
-    return _whole(leaf, 0, 600)
-
-
-def revisions(leaf: Leaf) -> bool:
-    """Whether there is a revision to go back to."""
-    return _whole(leaf, 1, 100)
-
-
-def progress(leaf: Leaf) -> bool:
-    """Whether a roll-out has time, and is known to have failed within two hours."""
-    return _whole(leaf, 60, 7200)
 
 
 def grace(leaf: Leaf) -> bool:
@@ -204,7 +185,11 @@ def shares(leaf: Leaf) -> bool:
     return leaf.new is None or (type(leaf.new) is int and leaf.new <= max(old * MOST, MOST))
 
 
-AMOUNTS = (
-    *(shares, pace, evaluated, reconciled, synced, variable_paced, amount, probe),
-    *(deadline, within_a_week, some, settled, revisions, progress, grace),
-)
+AMOUNTS = (shares, pace, evaluated, reconciled, synced, variable_paced, amount, probe, deadline, some, grace)
+WHOLE = {
+    "within_a_week": (0, 7 * 24 * 3600),  # seconds to wait; 0, where it is for ever, is the limit of another test
+    "settled": (0, 600),  # seconds before a pod counts as available
+    "revisions": (1, 100),  # at least one to go back to
+    "progress": (60, 7200),  # seconds that a roll-out has, before it is known to have failed
+}
+"""The least and the most of whole numbers, where they are said."""

@@ -8,11 +8,12 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
-from ...catalog import _data, operator_texts
+from ...catalog import _data, texts
 from .alerting import ALERTING
-from .amounts import AMOUNTS
+from .amounts import AMOUNTS, WHOLE, whole
 from .contents import TEXTS
 from .leaves import Leaf, Leaves, Path
 from .tags import TAGS
@@ -279,7 +280,7 @@ def operators_text(leaf: Leaf) -> bool:
     """Whether it is a text of NVIDIA's operator for this place, or gone, so that gpustack's own takes its place."""
     if leaf.new is None:
         return True
-    return isinstance(leaf.new, str) and bool(operator_texts.releases_with(leaf.new, str(leaf.path[-2])))
+    return isinstance(leaf.new, str) and bool(texts.releases_with(leaf.new, str(leaf.path[-2])))
 
 
 def of_what_is_new(leaf: Leaf) -> bool:
@@ -292,7 +293,8 @@ def of_a_new_object(leaf: Leaf) -> bool:
     return not leaf.olds
 
 
-BOUNDS: dict[str, Bound] = {
+BOUNDS: dict[str, Bound] = {name: partial(whole, least=least, most=most) for name, (least, most) in WHOLE.items()}
+BOUNDS |= {
     each.__name__: each
     for each in (
         *(added, switched_on, switched_off, fewer, fewer_or_said, longer, tighter_windows, everywhere),

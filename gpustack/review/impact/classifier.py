@@ -61,7 +61,7 @@ def _taken(subject: Subject, change: ObjectChange, leaf: Leaf) -> bool:
     name = str(leaf.new)
     if name in subject.named_elsewhere(key, change):
         return True
-    return table.others_alert(name) if key == "alert" else subject.read_elsewhere(name, change)
+    return table.named_in("alerts", name) if key == "alert" else subject.read_elsewhere(name, change)
 
 
 def acts(subject: Subject, change: ObjectChange) -> str:
@@ -77,7 +77,7 @@ def acts(subject: Subject, change: ObjectChange) -> str:
     if not table.of_kind(kind):
         return "" if change.new is None and not table.guard(kind) else "no field of its kind is known"
     if any(spec and spec.cluster.namespace == space for spec in (subject.before, subject.after)):
-        if not table.for_gpus(space):
+        if not table.named_in("namespaces", space):
             return f"others may live in namespace {space}, too"
     else:
         return f"namespace {space} isn't the stack's own" if space else "it is in no namespace of the stack"
@@ -88,7 +88,7 @@ def acts(subject: Subject, change: ObjectChange) -> str:
 
 def _reader(subject: Subject, name: str, change: ObjectChange) -> str:
     """Who reads a ConfigMap, in words; "" where nobody is known to."""
-    if table.read_by_name(name):
+    if table.named_in("read_by_name", name):
         return "programs read a ConfigMap of this name"
     if name in subject.words:
         return "the policy or an object of it names it"

@@ -35,13 +35,13 @@ AFFINITY = (*POD, "affinity", "nodeAffinity")
 INSTALLS, UNREAD = {"containers", "initContainers", "volumes"}, {"resources", "startupProbe"}
 """Parts of a driver's pod that its digest is made of, and what is in them and doesn't count (reconciler.md U34)."""
 SHOWN = 3
+RECONCILER = "gpustack-reconciler"
+"""The program's Deployment."""
 
 
 def changed(subject: Subject) -> Iterator[ObjectChange]:
     """The driver DaemonSets that are there before and after."""
-    for change in subject.of("DaemonSet"):
-        if change.what == "changed" and is_driver(change.old):
-            yield change
+    return (change for change in subject.changed("DaemonSet") if is_driver(change.old))
 
 
 def hit(subject: Subject, change: ObjectChange, what: str) -> Hit:
@@ -63,12 +63,10 @@ def other_nodes(subject: Subject) -> Iterator[Hit]:
 def tolerates_less(subject: Subject) -> Iterator[Hit]:
     """A driver DaemonSet tolerates less."""
     for change in changed(subject):
-        if not tolerates_all(change.new) and any(
-            field.op in {"remove", "replace"} for field in below(change, *POD, "tolerations")
-        ):
-            yield hit(
-                subject, change, "driver pods are deleted at once from nodes with a taint that it no longer tolerates"
-            )
+        less = any(field.op in {"remove", "replace"} for field in below(change, *POD, "tolerations"))
+        if less and not tolerates_all(change.new):
+            what = "driver pods are deleted at once from nodes with a taint that it no longer tolerates"
+            yield hit(subject, change, what)
 
 
 def tolerates_all(body: Body | None) -> bool:
@@ -115,23 +113,20 @@ def precompiled(subject: Subject) -> Iterator[Hit]:
         was = labels(change.old).get("nvidia.com/precompiled")
         other = "true" if was == "false" else "false"
         if was is not None and other in kinds:
-            yield hit(
-                subject, change, f"precompiled: {was} -> {other}, in another DaemonSet; all its pods die together"
-            )
+            what = f"precompiled: {was} -> {other}, in another DaemonSet; all its pods die together"
+            yield hit(subject, change, what)
 
 
 @rule("IMP105", 2, parts=True)
 def driver_goes(subject: Subject) -> Iterator[Hit]:
     """A driver DaemonSet goes, or gets another name."""
-    new = [
-        str(change.identity) for change in subject.of("DaemonSet") if change.what == "added" and is_driver(change.new)
-    ]
-    for change in subject.of("DaemonSet"):
-        if change.was and is_driver(change.old):
-            was = str(change.was)
+    sets = list(subject.of("DaemonSet"))
+    new = [str(change.identity) for change in sets if change.what == "added" and is_driver(change.new)]
+    for change in (each for each in sets if is_driver(each.old)):
+        if change.was:
             what = f"it is called {change.identity.name} now: all its pods die{guarded(change.old)}"
-            yield Hit(was, what, nodes.of(subject.before, change.old))
-        elif change.what == "removed" and is_driver(change.old):
+            yield Hit(str(change.was), what, nodes.of(subject.before, change.old))
+        elif change.what == "removed":
             rest = f"; new: {', '.join(new)}" if new else ", and no other driver DaemonSet comes"
             yield hit(subject, change, f"it is removed with all its pods{rest}{guarded(change.old)}")
 
@@ -156,9 +151,7 @@ def template_changes(subject: Subject) -> Iterator[tuple[ObjectChange, bool]]:
 @rule("IMP107", 2)
 def labels_go(subject: Subject) -> Iterator[Hit]:
     """Nodes lose the label that a component's pods need, or get another driver's."""
-    for change in subject.of("NodePolicy"):
-        if change.what != "changed":
-            continue
+    for change in subject.changed("NodePolicy"):
         old, new = (set(map(str, items(at(body, "spec", "components")))) for body in (change.old, change.new))
         lost = sorted(old - new)
         if lost:
@@ -194,29 +187,24 @@ def driver_restarts(subject: Subject) -> Iterator[Hit]:
     """Driver pods restart, and the driver stays loaded."""
     for change, full in template_changes(subject):
         if not full and not nodes.by_hand(subject.after):
-            precompiled_one = labels(change.new).get("nvidia.com/precompiled") == "true"
-            more = (
-                "; the image is precompiled, so the driver may be loaded anew all the same" if precompiled_one else ""
-            )
-            what = f"its pods restart one after the other, workloads stay{more}"
+            what = "its pods restart one after the other, workloads stay"
+            if labels(change.new).get("nvidia.com/precompiled") == "true":
+                what += "; the image is precompiled, so the driver may be loaded anew all the same"
             yield Hit(str(change.identity), what, nodes.kept(subject.before, subject.after, change.old))
 
 
 @rule("IMP112", 3)
 def driver_waits(subject: Subject) -> Iterator[Hit]:
     """A driver DaemonSet changes, and nothing makes its pods follow."""
-    for change, _ in template_changes(subject):
-        why = nodes.by_hand(subject.after)
-        if why:
+    if why := nodes.by_hand(subject.after):
+        for change, _ in template_changes(subject):
             yield hit(subject, change, f"its pods stay as they are until somebody deletes them: {why}")
 
 
 @rule("IMP113", 1)
 def budget_grows(subject: Subject) -> Iterator[Hit]:
     """More nodes may be out of service at a time."""
-    for change in subject.of("NodePolicy"):
-        if change.what != "changed":
-            continue
+    for change in subject.changed("NodePolicy"):
         grown: dict[str, list[str]] = {}  # a pool that says nothing has the limits of the cluster: one step, told once
         for field in change.fields:
             steps = [step for step in field.path if isinstance(step, str)]
@@ -250,13 +238,8 @@ def vgpu_manager(subject: Subject) -> Iterator[Hit]:
         if change.what != "added" and is_vgpu_manager(body) and not subject.whole:
             gone = change.what == "removed"
             if gone or change.was or any(field.path[:2] == ("spec", "template") for field in change.fields):
-                removed = f"it is removed with all its pods{guarded(change.old)}"
-                what = removed if gone else "its pods are replaced, without a drain"
-                yield hit(subject, change, what)
-
-
-RECONCILER = "gpustack-reconciler"
-"""The program's Deployment."""
+                what = f"it is removed with all its pods{guarded(change.old)}"
+                yield hit(subject, change, what if gone else "its pods are replaced, without a drain")
 
 
 @rule("IMP115", 2)

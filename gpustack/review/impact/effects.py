@@ -5,8 +5,9 @@ from __future__ import annotations
 import functools
 import hashlib
 import json
-from collections.abc import Callable, Mapping, Sequence, Set
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
+from itertools import groupby
 from typing import TYPE_CHECKING
 
 from ..diff.groups import common
@@ -61,12 +62,10 @@ class Effect:
 
     @property
     def title(self) -> str:
-        """What the rule is about."""
         return RULES[self.rule].page.title
 
     @property
     def why(self) -> str:
-        """Why it matters."""
         return RULES[self.rule].page.why
 
     def number(self) -> str:
@@ -176,6 +175,13 @@ def impact(
     lowest = [effect.tier for effect in effects] + [tier for _, tiers in lists.values() for tier in tiers]
     judged = {cluster: with_tiers[id(changes)] for cluster, changes in by_cluster.items()}
     return Impact(tuple(sorted(effects, key=_order)), min(lowest, default=None), (), judged)
+
+
+def by_rule(effects: Sequence[Effect]) -> Iterator[tuple[Effect, list[Effect]]]:
+    """EFFECTS of each tier and rule together, with the first of them."""
+    for _, same in groupby(effects, key=lambda effect: (effect.tier, effect.rule)):
+        of_rule = list(same)
+        yield of_rule[0], of_rule
 
 
 def _pins(one: ClusterPolicySpec | None, two: ClusterPolicySpec | None) -> bool:

@@ -7,9 +7,9 @@ other about all that changes in its clusters. So whatever is pushed later to the
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from typing import Any
 
-from ..diff.objects import ObjectChange
 from .leaves import text
 from .rule import Hit
 from .subject import Subject
@@ -28,30 +28,27 @@ def about(subject: Subject, hit: Hit) -> Pair:
     wanted = {*hit.about} or {hit.where}
     meant = [change for change in changes if wanted & {str(change.identity), str(change.was)}]
     if meant:
-        return digest([body(change.old) for change in meant]), digest([body(change.new) for change in meant])
-    steps = [step.leaf for step in subject.steps if hit.where == f"spec.{step.leaf.name}"]
-    if steps:
-        return digest([leaf.old for leaf in steps]), digest([leaf.new for leaf in steps])
+        return _each([(_there(change.old), _there(change.new)) for change in meant])
     leaves = [step.leaf for step in subject.steps]
-    before = [[[leaf.path, leaf.old] for leaf in leaves], [_named(change, change.old) for change in changes]]
-    after = [[[leaf.path, leaf.new] for leaf in leaves], [_named(change, change.new) for change in changes]]
+    named = [(leaf.old, leaf.new) for leaf in leaves if hit.where == f"spec.{leaf.name}"]
+    if named:
+        return _each(named)
+    whole = [(str(change.identity), change.file, _there(change.old), _there(change.new)) for change in changes]
+    before = [[[leaf.path, leaf.old] for leaf in leaves], [[name, file, old] for name, file, old, _ in whole]]
+    after = [[[leaf.path, leaf.new] for leaf in leaves], [[name, file, new] for name, file, _, new in whole]]
     return digest(before), digest(after)
-
-
-def body(content: Any) -> Any:
-    """An object, or its absence."""
-    return content if content is not None else "absent"
-
-
-def _named(change: ObjectChange, content: Any) -> Any:
-    return [str(change.identity), change.file, body(content)]
 
 
 def together(pairs: list[Pair]) -> Pair:
     """The digests of one finding in several clusters."""
     distinct = sorted(set(pairs))
-    return (
-        distinct[0]
-        if len(distinct) == 1
-        else (digest([one for one, _ in distinct]), digest([two for _, two in distinct]))
-    )
+    return distinct[0] if len(distinct) == 1 else _each(distinct)
+
+
+def _there(content: Any) -> Any:
+    """An object, or its absence."""
+    return content if content is not None else "absent"
+
+
+def _each(pairs: Sequence[tuple[Any, Any]]) -> Pair:
+    return digest([one for one, _ in pairs]), digest([two for _, two in pairs])

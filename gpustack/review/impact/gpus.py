@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -20,7 +20,6 @@ from .tiers import OUTAGE, PLANNED, POWER
 
 if TYPE_CHECKING:
     from ...cluster.pool import Pool
-    from ...policy.language.spec import ClusterPolicySpec
 
 
 class Pair(NamedTuple):
@@ -48,12 +47,18 @@ def counted(pool: Pool, other: Pool) -> PoolCapacity:
     return replace(pool, said=said).capacity
 
 
-def pairs(subject: Subject) -> Iterator[Pair]:
-    """The pools that both sides have. Nothing where a side's policy isn't known."""
+def pools(subject: Subject) -> tuple[dict[str, Pool], dict[str, Pool]]:
+    """The pools before and after, by name. None where a side's policy isn't known, or both are the same."""
     if subject.before is None or subject.after is None or subject.before is subject.after:
-        return
-    pools = {pool.name: pool for pool in resolve(subject.before).pools}
-    yield from (Pair(pools[pool.name], pool) for pool in resolve(subject.after).pools if pool.name in pools)
+        return {}, {}
+    before, after = ({pool.name: pool for pool in resolve(side).pools} for side in (subject.before, subject.after))
+    return before, after
+
+
+def pairs(subject: Subject) -> Iterator[Pair]:
+    """The pools that both sides have."""
+    before, after = pools(subject)
+    return (Pair(before[name], pool) for name, pool in after.items() if name in before)
 
 
 def spread(pool: Pool) -> Range | None:
@@ -75,12 +80,11 @@ def step(pair: Pair) -> str:
 
 def shrinks(pair: Pair) -> bool:
     """Whether something that pods may ask for becomes less, or gets another name."""
-    old, new = pair.old.per_node, pair.new.per_node
-    for name, count in old.items():
-        left = new.get(name, 0)
-        if name not in new or (count is not None and left is not None and left < count):
-            return True
-    return False
+    new = pair.new.per_node
+    return any(
+        name not in new or (count is not None and (left := new[name]) is not None and left < count)
+        for name, count in pair.old.per_node.items()
+    )
 
 
 @rule("IMP301", 2, 3)
@@ -159,25 +163,21 @@ def effective(pool: Pool) -> Apart:
 @rule("IMP305", 2)
 def pool_changes(subject: Subject) -> Iterator[Hit]:
     """A node pool goes, is other nodes than before, or its nodes may be those of another pool, too."""
-    if subject.before is None or subject.after is None or subject.before is subject.after:
-        return
-    after = {pool.name: pool for pool in resolve(subject.after).pools}
-    for pool in resolve(subject.before).pools:
-        now = after.get(pool.name)
+    before, after = pools(subject)
+    for name, pool in before.items():
+        now = after.get(name)
         if now is None:
-            yield Hit(f"pool {pool.name}", "the pool is in the policy no longer", spread(pool))
+            yield Hit(f"pool {name}", "the pool is in the policy no longer", spread(pool))
         elif pool.selection != now.selection:
-            yield Hit(f"pool {pool.name}", "the pool selects nodes by other labels", spread(now))
-    yield from _claimed(subject.before, subject.after)
+            yield Hit(f"pool {name}", "the pool selects nodes by other labels", spread(now))
+    yield from _claimed([pool.selection for pool in before.values()], list(after.values()))
 
 
-def _claimed(before: ClusterPolicySpec, after: ClusterPolicySpec) -> Iterator[Hit]:
-    """The pools that stay, of whose nodes another pool may be from now on (as GPU825 and GPU826 see it)."""
-    was = [pool.selection for pool in resolve(before).pools]
-    pools = resolve(after).pools
-    for other in (pool for pool in pools if pool.selection not in was):
-        for pool in (each for each in pools if each.selection in was):
-            frozen = reconciler.runs(after)
+def _claimed(was: Sequence[Mapping[str, str]], after: Sequence[Pool]) -> Iterator[Hit]:
+    """The pools AFTER that stay, of whose nodes another pool may be from now on (as GPU825 and GPU826 see it)."""
+    for other in (pool for pool in after if pool.selection not in was):
+        for pool in (each for each in after if each.selection in was):
+            frozen = reconciler.runs(pool.spec)
             if node_labels.apart(pool.selection, other.selection) or (not frozen and wants(pool) == wants(other)):
                 continue
             then = "the reconciler freezes those" if frozen else "those get what the last of the two says"
@@ -187,15 +187,12 @@ def _claimed(before: ClusterPolicySpec, after: ClusterPolicySpec) -> Iterator[Hi
 @rule("IMP306", 3)
 def pool_grows(subject: Subject) -> Iterator[Hit]:
     """A node pool is new, or has another number of nodes."""
-    if subject.before is None or subject.after is None or subject.before is subject.after:
-        return
-    before = {pool.name: pool for pool in resolve(subject.before).pools}
-    for pool in resolve(subject.after).pools:
-        if pool.name not in before:
-            yield Hit(f"pool {pool.name}", "the pool is new", spread(pool))
-        elif spread(before[pool.name]) != spread(pool):
-            one, two = (_number(side) for side in (before[pool.name], pool))
-            yield Hit(f"pool {pool.name}", f"nodes: {one} -> {two}")
+    before, after = pools(subject)
+    for name, pool in after.items():
+        if name not in before:
+            yield Hit(f"pool {name}", "the pool is new", spread(pool))
+        elif spread(before[name]) != spread(pool):
+            yield Hit(f"pool {name}", f"nodes: {_number(before[name])} -> {_number(pool)}")
 
 
 def _number(pool: Pool) -> str:

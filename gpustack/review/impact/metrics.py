@@ -7,12 +7,12 @@ the exporter and the scrape give it, whatever the metric, and one more for each 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from ...catalog import dcgm
 from ...model import Body, few
-from ...policy.configurations.dcgm_csv import read_metrics
+from ...policy.configurations.dcgm_csv import Row, read_metrics
 from ..diff.objects import ObjectChange
 from .pods import images
 from .rule import Hit, rule
@@ -35,20 +35,15 @@ class Listed(NamedTuple):
     labels: frozenset[str]
 
 
-def listed(text: str, tag: str = "") -> Listed:
-    """What the list TEXT makes an exporter serve."""
-    rows = read_metrics(text, tag).rows
+def listed(rows: Sequence[Row | dcgm.Field]) -> Listed:
+    """What ROWS make an exporter serve."""
     names = frozenset(row.name for row in rows if row.type != "label")
     return Listed(names, frozenset(row.name for row in rows if row.type == "label"))
 
 
 def default() -> Listed:
     """What the exporter serves without a list of its own."""
-    counters = dcgm.default_counters()
-    return Listed(
-        frozenset(one.name for one in counters if one.type != "label"),
-        frozenset(one.name for one in counters if one.type == "label"),
-    )
+    return listed(dcgm.default_counters())
 
 
 def environment(body: Body | None) -> dict[str, str]:
@@ -68,7 +63,7 @@ def served(subject: Subject) -> Iterator[tuple[str, Listed, Listed]]:
     for change in subject.of("ConfigMap"):
         texts = [at(body, "data", COUNTERS) for body in (change.old, change.new)]
         if all(text is None or isinstance(text, str) for text in texts) and texts[0] != texts[1]:
-            old, new = (default() if text is None else listed(text) for text in texts)
+            old, new = (default() if text is None else listed(read_metrics(text).rows) for text in texts)
             yield str(change.identity), old, new
             mounted = {}
     for where, (before, after) in mounted.items():

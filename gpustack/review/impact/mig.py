@@ -49,9 +49,9 @@ def mig_changes(subject: Subject) -> Iterator[Hit]:
     yield from _by_discovery(subject)
     if subject.before is not None and subject.after is not None:
         return
-    for change in subject.of("NodePolicy"):
+    for change in subject.changed("NodePolicy"):
         one, two = (at(body, "spec", "mig", "digest") for body in (change.old, change.new))
-        if change.what == "changed" and one != two:
+        if one != two:
             yield Hit(str(change.identity), "the MIG layout of its nodes changes")
 
 

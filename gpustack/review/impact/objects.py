@@ -99,9 +99,7 @@ def versions(body: Body | None) -> dict[str, Any]:
 @rule("IMP505", 2)
 def crd_shrinks(subject: Subject) -> Iterator[Hit]:
     """A CustomResourceDefinition loses a version or fields."""
-    for change in subject.of(CRD):
-        if change.what != "changed":
-            continue
+    for change in subject.changed(CRD):
         old, new = versions(change.old), versions(change.new)
         lost = sorted(old.keys() - new.keys())
         if lost:
@@ -130,9 +128,7 @@ FIXED: dict[str, list[tuple[str, ...]]] = {
 @rule("IMP506", 2)
 def fixed_fields(subject: Subject) -> Iterator[Hit]:
     """A field changes that the API server lets nobody change."""
-    for change in subject.of(*FIXED, "ConfigMap"):
-        if change.what != "changed":
-            continue
+    for change in subject.changed(*FIXED, "ConfigMap"):
         frozen = FIXED.get(change.identity.kind, [])
         if change.identity.kind in {"ConfigMap", "Secret"} and mapping(change.old).get("immutable") is True:
             frozen = [("data",), ("stringData",), ("binaryData",), ("immutable",), *frozen]

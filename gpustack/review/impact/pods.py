@@ -34,8 +34,8 @@ CARRIED = "gpustack.dev/carried"
 
 def templates(subject: Subject, *kinds: str) -> Iterator[ObjectChange]:
     """The workloads of KINDS whose pod template changes."""
-    for change in subject.of(*kinds):
-        if change.what == "changed" and any(field.path[:2] == ("spec", "template") for field in change.fields):
+    for change in subject.changed(*kinds):
+        if any(field.path[:2] == ("spec", "template") for field in change.fields):
             yield change
 
 
@@ -49,9 +49,8 @@ def daemon_set_rolls(subject: Subject) -> Iterator[Hit]:
         if spread == (0, 0):
             yield Hit(where, "no pool has nodes with its pods", spread)
         elif strategy(change.new) != "OnDelete" and labels(change.old).get("app") == MPS:
-            yield Hit(
-                where, "its pods restart, and with each end all programs that share its GPUs", spread, tier=OUTAGE
-            )
+            what = "its pods restart, and with each end all programs that share its GPUs"
+            yield Hit(where, what, spread, tier=OUTAGE)
         elif strategy(change.new) == "OnDelete":
             yield Hit(where, "its pods stay as they are until they are deleted", spread)
         else:
@@ -88,9 +87,8 @@ def powers(body: Body | None) -> set[str]:
 @rule("IMP203", 1, 3)
 def host_powers(subject: Subject) -> Iterator[Hit]:
     """Pods get more power over their node."""
-    gone: set[str] = set()  # what takes another's place may do what that did
-    for change in subject.of(*WORKLOADS):
-        gone |= powers(change.old) if change.what == "removed" else set()
+    removed = (change for change in subject.of(*WORKLOADS) if change.what == "removed")
+    gone = set[str]().union(*(powers(change.old) for change in removed))  # what takes its place may do what that did
     for change in subject.judged(*WORKLOADS):
         new = sorted(powers(change.new) - powers(change.old) - (gone if change.what == "added" else set()))
         if new and not change.was:
@@ -157,15 +155,15 @@ def switched_off(subject: Subject) -> Iterator[Hit]:
 @rule("IMP207", 2)
 def immutable_selector(subject: Subject) -> Iterator[Hit]:
     """A workload gets another selector, which the API server refuses."""
-    for change in subject.of("DaemonSet", "Deployment", "StatefulSet"):
-        if change.what == "changed" and below(change, "spec", "selector") and not is_driver(change.old):
+    for change in subject.changed("DaemonSet", "Deployment", "StatefulSet"):
+        if below(change, "spec", "selector") and not is_driver(change.old):
             yield Hit(str(change.identity), "its selector is another one")
 
 
 @rule("IMP208", 3)
 def carried_no_more(subject: Subject) -> Iterator[Hit]:
     """What a DaemonSet carried from a cluster that was taken over drops out."""
-    for change in subject.of("DaemonSet"):
+    for change in subject.changed("DaemonSet"):
         origin = at(change.old, "metadata", "annotations", CARRIED)
-        if change.what == "changed" and origin and not at(change.new, "metadata", "annotations", CARRIED):
+        if origin and not at(change.new, "metadata", "annotations", CARRIED):
             yield Hit(str(change.identity), f"what it carried from {origin} drops out")

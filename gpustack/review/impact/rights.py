@@ -6,7 +6,6 @@ from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 from ...model import Body, few
-from ..diff.objects import ObjectChange
 from .rule import Hit, rule
 from .subject import Subject, at, items, mapping
 
@@ -52,15 +51,13 @@ def rights(body: Body | None) -> set[Right]:
     return granted
 
 
-def grown(subject: Subject) -> Iterator[tuple[ObjectChange, list[Right]]]:
-    """The roles that grant more than before, and what."""
+def grown(subject: Subject, *, leading: bool) -> Iterator[Hit]:
+    """The roles that grant more than before, and what of it is LEADING to more rights, or isn't."""
     for change in subject.judged(*ROLES):
-        if change.what == "removed" or change.was:
-            continue
         old = rights(change.old)
         new = sorted(right for right in rights(change.new) - old if not right.within(old))
-        if new:
-            yield change, new
+        if (told := [right for right in new if mighty(right) is leading]) and not change.was:
+            yield Hit(str(change.identity), f"new: {listed(told)}", tier=subject.gained(change))
 
 
 def mighty(right: Right) -> bool:
@@ -89,19 +86,13 @@ def listed(granted: list[Right]) -> str:
 @rule("IMP401", 1, 3)
 def role_grows(subject: Subject) -> Iterator[Hit]:
     """A role grants more than before."""
-    for change, new in grown(subject):
-        plain = [right for right in new if not mighty(right)]
-        if plain:
-            yield Hit(str(change.identity), f"new: {listed(plain)}", tier=subject.gained(change))
+    yield from grown(subject, leading=False)
 
 
 @rule("IMP402", 1, 3)
 def role_grows_mighty(subject: Subject) -> Iterator[Hit]:
     """A role grants what leads to more rights."""
-    for change, new in grown(subject):
-        leading = [right for right in new if mighty(right)]
-        if leading:
-            yield Hit(str(change.identity), f"new: {listed(leading)}", tier=subject.gained(change))
+    yield from grown(subject, leading=True)
 
 
 def subjects(body: Body | None) -> set[str]:

@@ -48,8 +48,6 @@ Check = Callable[["Subject"], Iterator[Hit]]
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """What is told of a rule."""
-
     title: str
     why: str
     remedy: str
@@ -67,12 +65,10 @@ class Rule:
     parts: bool = False
 
     def hits(self, subject: Subject) -> Iterator[Hit]:
-        """What it finds."""
         return iter(()) if self.parts and subject.whole else self.check(subject)
 
     @property
     def page(self) -> Page:
-        """What is told of it."""
         return page(self)
 
 

@@ -201,8 +201,11 @@ class Subject:
         """The changes of objects of KINDS, of a new cluster those of foreign ones: all others are its components'."""
         return (change for change in self.of(*kinds) if self.whole != "new" or self.foreign(change))
 
+    def changed(self, *kinds: str) -> Iterator[ObjectChange]:
+        """Those of objects of KINDS that are there before and after, under one name."""
+        return (change for change in self.of(*kinds) if change.what == "changed")
+
     def of(self, *kinds: str) -> Iterator[ObjectChange]:
-        """The changes of objects of KINDS."""
         return (change for change in self.changes if change.identity.kind in kinds)
 
 

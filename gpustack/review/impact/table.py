@@ -106,16 +106,11 @@ def guard(kind: str) -> bool:
     return kind in _data.load("tiers")["guards"]
 
 
-def others_alert(name: str) -> bool:
-    """Whether a common set of rules has an alert of this NAME."""
-    return any(fnmatch.fnmatchcase(name.lower(), pattern.lower()) for pattern in _data.load("tiers")["alerts"])
-
-
-def for_gpus(namespace: str) -> bool:
-    """Whether NAMESPACE is one for GPUs by its name, so that nobody else's programs look into it."""
-    return any(fnmatch.fnmatchcase(namespace, pattern) for pattern in _data.load("tiers")["namespaces"])
-
-
-def read_by_name(name: str) -> bool:
-    """Whether some program reads a ConfigMap for its NAME."""
-    return any(fnmatch.fnmatchcase(name, pattern) for pattern in _data.load("tiers")["read_by_name"])
+def named_in(names: str, name: str) -> bool:
+    """Whether NAME is in the list NAMES: `alerts` of common sets of rules, in whatever case; `namespaces` for GPUs,
+    into which nobody else's programs look; ConfigMaps that programs read (`read_by_name`).
+    """
+    patterns = _data.load("tiers")[names]
+    if names == "alerts":
+        name, patterns = name.lower(), [pattern.lower() for pattern in patterns]
+    return any(fnmatch.fnmatchcase(name, pattern) for pattern in patterns)

@@ -72,8 +72,8 @@ def _branches(spec: ClusterPolicySpec | None) -> str:
 
 def driver_steps(subject: Subject) -> Iterator[tuple[str, str, str, tuple[int, int] | None]]:
     """Each driver DaemonSet whose driver gets another version: where, both versions, and on how many nodes."""
-    for change in subject.of("DaemonSet"):
-        if change.what == "changed" and is_driver(change.old):
+    for change in subject.changed("DaemonSet"):
+        if is_driver(change.old):
             old, new = images(change.old), images(change.new)
             for name in sorted(old.keys() & new.keys()):
                 one, two = (split(side[name])[1].partition("-")[0] for side in (old, new))

@@ -4,12 +4,10 @@
 
     frame.py      the page: landmarks, styles for light, dark and paper, the filter box
     matrix.py     cluster x component version
-    dangers.py    what a change does
-    changes.py    the change groups
+    changes.py    what a change does, and the change groups
     pictures.py   GPUs and how they are cut
-    findings.py   what the rules have to say
-    rules.py      what those rules mean
+    findings.py   what the rules have to say, and what those rules mean
 
-Each of the others makes one section. Text goes through `frame.text` and nothing else: what a policy holds is never a
+The others make the sections. Text goes through `frame.text` and nothing else: what a policy holds is never a
 tag. A content security policy in the page lets it load nothing and run no script but its own.
 """

@@ -1,21 +1,53 @@
-"""The change groups, each folded to a line that says how many clusters it is in."""
+"""What a change is and does: its effects, the lowest tier first and with reasons what waits for somebody to accept it,
+and the change groups, each folded to a line that says how many clusters it is in.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
+from ..accepted import agreement
 from ..diff.groups import Difference, Group
 from ..diff.present import blocks, count
 from ..diff.ranges import summary
-from .frame import Section, text
+from ..impact.effects import Effect, Impact, by_rule
+from ..impact.tiers import RED, named
+from .frame import Section, prose, rule_link, text
 
 OPEN = 3
 """So many groups are shown unfolded."""
 TAGS = {"+": "ins", "-": "del"}
 
 
-def section(difference: Difference) -> Section:
-    """The section of DIFFERENCE."""
+def effects(impact: Impact, total: int) -> Section:
+    """The section of IMPACT in TOTAL clusters."""
+    made = [of_rule(first, same, total) for first, same in by_rule(impact.effects)]
+    return Section("impact", "What it does to nodes and workloads", "".join(made))
+
+
+def of_rule(first: Effect, same: Sequence[Effect], total: int) -> str:
+    """The effects of a rule that are of one tier, with the FIRST of them."""
+    rows = "".join(f"<li>{_row(effect, total)}</li>\n" for effect in same)
+    red, heading = first.tier <= RED, f"{text(named(first.tier).capitalize())}, {rule_link(first.rule)}"
+    remedies = "".join(f"<p>What to do: {prose(remedy)}</p>\n" for remedy in dict.fromkeys(one.remedy for one in same))
+    return (
+        f'<div class="effect{" red" if red else ""}" data-row>\n'
+        f"<h3>{heading}: {prose(first.title)}</h3>\n<ul>\n{rows}</ul>\n"
+        + (f"<p>Why: {prose(first.why)}</p>\n{remedies}" if red else "")
+        + "</div>\n"
+    )
+
+
+def _row(effect: Effect, total: int) -> str:
+    place = f"<b>{text(effect.where)}</b>: " if effect.where else ""
+    clusters = summary(effect.clusters, total) if total > 1 and effect.clusters else ""
+    parts = [*filter(None, (effect.number(), clusters))]
+    said = f"; {agreement(effect)}" if agreement(effect) else ""
+    return f"{place}{prose(effect.what)}" + (f" ({text('; '.join(parts))})" if parts else "") + prose(said)
+
+
+def groups(difference: Difference) -> Section:
+    """The section of the groups of DIFFERENCE."""
     made = [block(group, difference.total, unfolded=at < OPEN) for at, group in enumerate(difference.groups)]
     return Section("changes", "Changes", "".join(made))
 

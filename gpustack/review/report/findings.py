@@ -1,12 +1,19 @@
-"""What the rules have to say about the policies."""
+"""What the rules have to say about the policies, and what those rules mean that the page names: their pages in docs/,
+which whoever reads the report hasn't got.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterable, Iterator, Sequence
 
+from ...checks import errors, pages, rule
 from ...model import Finding
 from ..diff.ranges import summary
+from ..impact.rule import all_rules
 from .frame import Section, prose, rule_link, table, text
+
+_LINK = re.compile(r'href="#((?:GPU|IMP)\d+)"')
 
 
 def section(findings: Sequence[tuple[Finding, tuple[str, ...]]], total: int) -> Section:
@@ -24,3 +31,21 @@ def section(findings: Sequence[tuple[Finding, tuple[str, ...]]], total: int) -> 
     ]
     columns = ["Rule", "Severity", "Where", "What", "What to do", "Clusters"]
     return Section("findings", "Findings", table(f"{len(rows)} findings", columns, rows) if rows else "")
+
+
+def meanings(parts: Iterable[Section]) -> Section:
+    """The section of the rules that PARTS link to."""
+    named = {name for part in parts for name in _LINK.findall(part.body)}
+    made = []
+    for name, title, said in _known() if named else ():
+        body = "".join(f"<p>{prose(part)}</p>\n" for part in said.split("\n\n") if part)
+        if name in named:
+            made.append(f'<article id="{name}" data-row><h3>{name}: {prose(title)}</h3>\n{body}</article>\n')
+    return Section("rules", "What the rules mean", "".join(made))
+
+
+def _known() -> Iterator[tuple[str, str, str]]:
+    """The id of each rule, its title and its page."""
+    yield from ((name, what, "") for name, what in errors.RAISED.items())
+    yield from ((one.id, page.title, page.why) for one in rule.all_rules() for page in [pages.page(one)])
+    yield from ((one.id, one.page.title, f"{one.page.why}\n\nWhat to do: {one.page.remedy}") for one in all_rules())

@@ -21,7 +21,7 @@ from ..templates import template
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """A part of the page with a heading of its own; "" as body is left out."""
+    """A part of the page with a heading of its own. `body` is HTML; "" is left out."""
 
     id: str
     title: str
@@ -41,11 +41,6 @@ def prose(value: object) -> str:
 def rule_link(name: str) -> str:
     """The id of a rule, which leads to what it means (`rules`)."""
     return f'<a href="#{text(name)}">{text(name)}</a>'
-
-
-def section(name: str, title: str, body: str) -> Section:
-    """A section; BODY is HTML."""
-    return Section(name, title, body)
 
 
 def table(caption: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

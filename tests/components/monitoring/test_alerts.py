@@ -17,7 +17,7 @@ from gpustack.components.plugin.configs_inputs import metrics_map
 from gpustack.components.registry import REGISTRY
 from gpustack.policy.configurations.dcgm_csv import read_metrics
 from gpustack.policy.configurations.promql import named
-from gpustack.review.impact.table import others_alert
+from gpustack.review.impact.table import named_in
 from gpustack.text.quantities import in_words
 from tests.components.common import render, spec
 from tests.components.monitoring.promtool import POOLS, rules
@@ -211,7 +211,7 @@ def test_every_alert_is_whole(name: str) -> None:
     assert all(word in page for word in ("**Means.**", "**Look at", "**Do.**"))
     assert one.summary
     assert one.description
-    assert others_alert(f"GPUStack{name}"), "the review takes the name for one of ours"
+    assert named_in("alerts", f"GPUStack{name}"), "the review takes the name for one of ours"
     text = " ".join([one.bad, *(alerts.records()[record] for record in one.records)])
     read = {metric.name for metric in named(text.replace("$", "")).metrics if metric.name.startswith("DCGM_")}
     assert read == set(one.counters)

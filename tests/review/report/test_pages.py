@@ -12,7 +12,7 @@ from gpustack.review.diff.groups import Difference, Group
 from gpustack.review.diff.objects import Identity, ObjectChange
 from gpustack.review.impact.effects import Effect, Impact
 from gpustack.review.impact.rule import all_rules
-from gpustack.review.report import changes, dangers, findings, frame, matrix, pictures, rules
+from gpustack.review.report import changes, findings, frame, matrix, pictures
 from tests.review.impact.test_rules import spec
 
 all_rules()
@@ -76,10 +76,10 @@ def whole(text: str = "x") -> str:
         matrix.section({text: cluster, "b": matrix.Cluster(policy, {"Driver": "y"})}),
         pictures.section({text: policy, "b": policy}),
         findings.section([(Finding("GPU101", "note", text, remedy=text, waived=text), (text,))], 2),
-        dangers.section(Impact(made), 2),
-        changes.section(Difference(text, text, 2, (Group((text,), (change,)),))),
+        changes.effects(Impact(made), 2),
+        changes.groups(Difference(text, text, 2, (Group((text,), (change,)),))),
     ]
-    return frame.page(text, text, [*sections, rules.section(sections)])
+    return frame.page(text, text, [*sections, findings.meanings(sections)])
 
 
 def test_landmarks_and_headings() -> None:
@@ -186,6 +186,6 @@ def test_versions_of_images() -> None:
 
 def test_sections_without_content_are_left_out() -> None:
     """No heading stands over nothing, in the page and in its navigation."""
-    text = frame.page("a", "b", [findings.section([], 1), frame.section("x", "Here", "<p>y</p>")])
+    text = frame.page("a", "b", [findings.section([], 1), frame.Section("x", "Here", "<p>y</p>")])
     assert "Findings" not in text
     assert text.count("Here") == 2

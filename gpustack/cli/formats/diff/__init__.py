@@ -7,13 +7,12 @@ here, never a control sequence, a tag or a heading.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
-from ....review.accepted import key
 from ....review.diff.ranges import summary
 from ....review.impact.tiers import ROUTINE, named
 from ...common import counted
@@ -89,22 +88,8 @@ def missing(compared: Compared) -> str:
     return f"without numbers of nodes and of what they advertise, as {compared.why}: {shown}"
 
 
-def by_rule(effects: Sequence[Effect]) -> Iterator[tuple[Effect, list[Effect]]]:
-    """EFFECTS of each tier and rule together, with the first of them."""
-    for _, same in groupby(effects, key=lambda effect: (effect.tier, effect.rule)):
-        of_rule = list(same)
-        yield of_rule[0], of_rule
-
-
 def sentence(effect: Effect) -> str:
     """Where and what, with the number of nodes."""
     place = f"{effect.where}: " if effect.where else ""
     number = effect.number()
     return f"{place}{effect.what}" + (f" ({number})" if number else "")
-
-
-def agreement(effect: Effect) -> str:
-    """Who accepts EFFECT, or what an acceptance of it is bound to; "" where it needs none."""
-    if effect.accepted:
-        return f"accepted by {effect.accepted}"
-    return f"to accept: {bound}" if (bound := key(effect)) else ""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ....review.report import changes, dangers, frame
+from ....review.report import changes, frame
 from . import Compared, head, missing, verdict
 
 
@@ -10,8 +10,8 @@ def write(compared: Compared) -> str:
     """COMPARED as a page."""
     lines = [head(compared), *filter(None, (verdict(compared), missing(compared)))]
     parts = [
-        frame.section("summary", "What it comes to", "".join(f"<p>{frame.text(line)}</p>\n" for line in lines)),
-        dangers.section(compared.impact, compared.difference.total),
-        changes.section(compared.difference),
+        frame.Section("summary", "What it comes to", "".join(f"<p>{frame.text(line)}</p>\n" for line in lines)),
+        changes.effects(compared.impact, compared.difference.total),
+        changes.groups(compared.difference),
     ]
     return frame.page("gpustack diff", f"{compared.difference.before} to {compared.difference.after}", parts)

@@ -13,13 +13,14 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from itertools import zip_longest
 
+from ....review.accepted import agreement
 from ....review.diff.groups import Group
 from ....review.diff.present import Block, blocks, count
 from ....review.diff.ranges import fold, summary
-from ....review.impact.effects import Effect
+from ....review.impact.effects import Effect, by_rule
 from ....review.impact.tiers import TIERS
 from ...text import printable
-from . import Compared, agreement, by_rule, head, missing, verdict
+from . import Compared, head, missing, verdict
 
 SMALLEST = 8_000
 """Bytes below which no budget is taken: a line for each rule has room in it."""

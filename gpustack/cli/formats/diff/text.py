@@ -5,12 +5,13 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator, Sequence
 
+from ....review.accepted import agreement
 from ....review.diff.present import blocks, count
 from ....review.diff.ranges import summary
-from ....review.impact.effects import Effect
+from ....review.impact.effects import Effect, by_rule
 from ....review.impact.tiers import named
 from ...text import folded, printable
-from . import Compared, agreement, by_rule, head, missing, sentence, verdict
+from . import Compared, head, missing, sentence, verdict
 
 Painted = tuple[str, str]
 """A line, and how it is shown."""
