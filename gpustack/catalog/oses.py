@@ -93,6 +93,18 @@ def operating_system(os: str) -> OperatingSystem:
     )
 
 
+def of_image(text: str) -> str:
+    """The system that TEXT, a node's osImage, names: of "Ubuntu 22.04.5 LTS" ubuntu22.04. "" where it isn't known, and
+    for RHCOS, whose numbers there aren't those of os-release.
+    """
+    known = {facts["title"]: name for name, facts in _facts()["ids"].items()}
+    title = max((each for each in known if text.startswith(each)), key=len, default="")
+    match = re.match(r"\D*(\d+(?:\.\d+)?)(?: SP(\d+))?", text[len(title) :])
+    if not title or match is None or known[title] == "rhcos":
+        return ""
+    return f"{known[title]}{match[1]}{f'.{match[2]}' if match[2] else ''}"
+
+
 def os_tag(os: str, release: str | None = None) -> str:
     """The suffix of the driver images of RELEASE (default: the newest) for OS: of rhel9.4 rhel9, before v26.7 rhel9.4.
 

@@ -30,15 +30,16 @@ def run(options: argparse.Namespace) -> int:
 
 
 def looked(
-    options: argparse.Namespace, more: Sequence[Kind]
+    options: argparse.Namespace, more: Sequence[Kind], *, alone: bool = False
 ) -> tuple[str, Expected, State, Callable[[Finding], Finding]]:
-    """The cluster's name, what it is to be, what there is of it, of the kinds MORE as well, and what gives a finding
-    its place in the policy."""
+    """The cluster's name, what it is to be, what there is of it, of the kinds MORE as well (or ALONE), and what gives a
+    finding its place in the policy."""
     import yaml
 
     from ..cluster.resolve import resolve
     from ..compiler import fleet, sources
     from ..live import Expected
+    from ..live.state import wanted
     from .live import connect
 
     connect.files_stand_in(options)  # before anything is rendered
@@ -46,7 +47,8 @@ def looked(
         (source,) = fleet.compiled(project, [common.select_one(options.cluster)])
         bodies = [yaml.load(file.text, yaml.CSafeLoader) for file in fleet.stack_of(project, source).files]
         expected = Expected(resolve(fleet.spec_of(project, source)), bodies)
-    state = seen(options, expected, more)
+    kinds = [] if alone else wanted(expected.rendered, expected.namespace)
+    state = seen(options, expected, [*dict.fromkeys([*kinds, *more])])
     return source.name, expected, state, lambda each: sources.located(project, source, each) if each.path else each
 
 
@@ -61,14 +63,12 @@ def tell(options: argparse.Namespace, name: str, findings: Sequence[Finding], ve
     return formats.tell(options.format, Report(lint, ("error",), verb))
 
 
-def seen(options: argparse.Namespace, expected: Expected, more: Sequence[Kind]) -> State:
-    """What there is of the cluster, or in the files that stand for it."""
+def seen(options: argparse.Namespace, expected: Expected, kinds: Sequence[Kind]) -> State:
+    """What there is of KINDS in the cluster, or of all in the files that stand for it."""
     from ..live import look, of_files
-    from ..live.state import wanted
     from .live import connect, files
 
     if not options.sources:
-        kinds = [*dict.fromkeys([*wanted(expected.rendered, expected.namespace), *more])]
         return connect.run(options, lambda cluster: look(cluster, kinds))
     paths = [path for source in options.sources for path in files.files(Path(source))]
     state = of_files(body for path in dict.fromkeys(paths) for body in files.objects(path))

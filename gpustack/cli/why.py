@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 
 from ..model import InputError
 from . import verify
@@ -23,6 +22,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     from ..live import why
     from ..live.state import Kind
+    from .live import files
 
     asked = options.target.split("/")
     if asked[0] not in why.KINDS or len(asked) != (3 if asked[0] == "pod" else 2) or not all(asked):
@@ -34,11 +34,7 @@ def run(options: argparse.Namespace) -> int:
         what = f"--log is what a container printed, and {options.target} has none"
         raise InputError.of("GPU026", what, remedy="ask for the pod: pod/NAMESPACE/NAME")
     if options.log:
-        try:
-            log = Path(options.log).read_text("utf-8", "replace")
-        except OSError as error:
-            what, remedy = f"{options.log} can't be read: {error.strerror}", "kubectl logs POD > FILE"
-            raise InputError.of("GPU001", what, remedy=remedy) from None
+        log = files.text(options.log, "kubectl logs POD > FILE")
     more = (
         [Kind("v1", "Pod"), Kind("v1", "Event", asked[1]), Kind("v1", "ResourceQuota", asked[1])]
         if asked[0] == "pod"

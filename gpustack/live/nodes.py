@@ -60,8 +60,8 @@ def of_pools(cluster: Cluster, state: State) -> Iterator[Hit]:
     nodes = {node["metadata"]["name"]: node for node in state.of("Node")}
     members: dict[str, list[str]] = {name: [] for name in nodes}
     for pool in cluster.pools:
-        own = [name for name, node in nodes.items() if _selects(pool.selection, labels(node))]
-        yield from _number(pool, len(own))
+        own = [name for name, node in nodes.items() if selects(pool.selection, labels(node))]
+        yield from number(pool, len(own))
         for name in own:
             members[name].append(pool.name)
             if len(members[name]) == 1:
@@ -73,15 +73,17 @@ def of_pools(cluster: Cluster, state: State) -> Iterator[Hit]:
             yield Hit("LIV202", "in no pool", name, "spec.nodePools")
 
 
-def _selects(selector: Mapping[str, str], given: Mapping[str, str]) -> bool:
+def selects(selector: Mapping[str, str], given: Mapping[str, str]) -> bool:
+    """Whether labels that are GIVEN have all of SELECTOR."""
     return all(given.get(key) == value for key, value in selector.items())
 
 
-def _number(pool: Pool, number: int) -> Iterator[Hit]:
+def number(pool: Pool, there: int) -> Iterator[Hit]:
+    """That POOL should not have as many nodes as are THERE."""
     said = pool.said.count
-    if said is not None and not said.min <= number <= (said.max if said.max is not None else number):
+    if said is not None and not said.min <= there <= (said.max if said.max is not None else there):
         span = f"{said.min}" if said.min == said.max else f"{said.min} to {'any' if said.max is None else said.max}"
-        what = f"the pool {pool.name} has {number} nodes; the policy says {span}"
+        what = f"the pool {pool.name} has {there} nodes; the policy says {span}"
         yield Hit("LIV201", what, path=f"{pool.path}.count")
 
 

@@ -83,7 +83,7 @@ def missing(namespace: str, state: State) -> Iterator[Hit]:
         for node in state.of("Node"):
             fits = all(labels(node).get(key) == value for key, value in selector.items()) and selector
             gone = (body["metadata"].get("uid"), node["metadata"]["name"]) not in there
-            if fits and gone and not busy(node) and works(node) and not _repelled(spec, node):
+            if fits and gone and not busy(node) and works(node) and not repelled(spec, node):
                 what = f"DaemonSet {namespace}/{body['metadata']['name']} has no pod there"
                 yield Hit("LIV404", what, node["metadata"]["name"])
         wanted, new = (int(status.get(key) or 0) for key in ("desiredNumberScheduled", "updatedNumberScheduled"))
@@ -93,7 +93,7 @@ def missing(namespace: str, state: State) -> Iterator[Hit]:
             yield Hit("LIV403", f"{what} are made from an older template")
 
 
-def _repelled(spec: Body, node: Body) -> bool:
+def repelled(spec: Body, node: Body) -> bool:
     """Whether pods of SPEC don't tolerate a taint of NODE; those of the kubelet a DaemonSet's pods always do."""
     taints: list[Any] = [
         Taint(key=each["key"], effect=each.get("effect", ""), value=each.get("value") or "")

@@ -7,7 +7,7 @@ about. Nodes that the reconciler works on are left out: what is amiss there is m
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -53,16 +53,17 @@ def verify(expected: Expected, state: State) -> list[Finding]:
     hits += objects.missing(expected.namespace, state)
     hits += objects.of_pods(expected.namespace, state)
     hits += objects.of_policies(state)
-    found = _folded(hits, expected.namespace)
+    found = folded(hits, expected.namespace, texts())
     return sorted(found, key=lambda each: ("error", "warning", "note").index(each.severity))
 
 
-def _folded(hits: Iterable[Hit], namespace: str) -> Iterator[Finding]:
+def folded(hits: Iterable[Hit], namespace: str, texts: Mapping[str, Any]) -> Iterator[Finding]:
+    """HITS as findings, the same of many nodes as one, with their TEXTS by id."""
     groups: dict[tuple[str, str, str], list[str]] = {}
     for hit in hits:
         groups.setdefault((hit.id, hit.what, hit.path), []).extend([hit.node] if hit.node else [])
     for (rule, what, path), names in groups.items():
-        said = texts()[rule]
+        said = texts[rule]
         more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
         where = f"{', '.join(names[:NAMED])}{more}: " if names else ""
         remedy = said["do"].replace("NAMESPACE", namespace)

@@ -271,7 +271,7 @@ def _refuses(node: Body, pod: Body, wanted: Mapping[str, int], taken: Taken) -> 
     ]
     if repelling := kept_away(taints, tolerations_of(pod["spec"])):
         return f"the pod doesn't tolerate {repelling[0].key}", []
-    if not _selected(pod["spec"], given):
+    if not selected(pod["spec"], given):
         return "the pod's nodeSelector or affinity is for other labels", []
     offers = (node.get("status") or {}).get("allocatable") or {}
     for resource, number in wanted.items():
@@ -283,7 +283,7 @@ def _refuses(node: Body, pod: Body, wanted: Mapping[str, int], taken: Taken) -> 
     return "", []
 
 
-def _selected(spec: Body, given: Mapping[str, str]) -> bool:
+def selected(spec: Body, given: Mapping[str, str]) -> bool:
     """Whether nodeSelector and required affinity of a pod's SPEC are for a node with the labels GIVEN, all of which are
     known here."""
     selector, terms = spec.get("nodeSelector") or {}, required_terms(spec)

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ...model import InputError
+from ...text.regular import read_regular
 from . import synced
 
 if TYPE_CHECKING:
@@ -116,6 +117,14 @@ def objects(path: Path) -> Iterator[dict[str, Any]]:
         raise InputError.of("GPU936", what, remedy="write it anew: kubectl get ... -o yaml") from None
     for document in documents:
         yield from within(document)
+
+
+def text(path: str, remedy: str) -> str:
+    """What a person has brought in the file PATH. InputError with the REMEDY where it can't be read."""
+    try:
+        return read_regular(path).decode("utf-8", "replace")
+    except OSError as error:
+        raise InputError.of("GPU001", f"{path} can't be read: {error.strerror}", remedy=remedy) from None
 
 
 def within(document: Any) -> Iterator[dict[str, Any]]:
