@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from .objects import Condition, Metadata, Object, Slim, Time
+from .objects import Condition, Object, Slim, Time
 
 MIRROR = "kubernetes.io/config.mirror"
 """Annotation of pods that stand for static ones."""
@@ -153,8 +153,3 @@ class Pod(Object, kw_only=True):
     def mirror(self) -> bool:
         """Whether it stands for a static pod, which the API can't remove."""
         return MIRROR in self.metadata.annotations
-
-
-class PodTemplate(Slim, kw_only=True):
-    metadata: Metadata = msgspec.field(default_factory=Metadata)
-    spec: PodSpec = msgspec.field(default_factory=PodSpec)

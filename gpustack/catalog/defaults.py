@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any, Literal, NamedTuple
 
 from . import _data
@@ -35,13 +35,7 @@ def values() -> Mapping[str, Any]:
     """Every default by its path: "reconciler.deadlines.mig", "drivers[].driverType"."""
     start = {"": "", "where": "{}.", "each": "{}[]."}
     return {
-        f"{start[rule.kind].format(rule.name)}{path}": value for rule in rules() for path, value in _leaves(rule.values)
+        f"{start[rule.kind].format(rule.name)}{path}": value
+        for rule in rules()
+        for path, value in _data.leaves(rule.values)
     }
-
-
-def _leaves(data: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, Any]]:
-    for key, value in data.items():
-        if isinstance(value, Mapping):
-            yield from _leaves(value, f"{above}{key}.")
-        else:
-            yield f"{above}{key}", value

@@ -1,4 +1,4 @@
-"""Drivers: branches, minimum versions, kernel modules, and how an image tag is put together.
+"""Drivers: branches, minimum versions, kernel modules.
 
 What concerns operating systems (`os_tag` and its like) lives in oses.py.
 """
@@ -148,13 +148,3 @@ def precompiled_branches(release: str, os: str, kernel: str) -> tuple[int, ...]:
 def kernel_flavors(os: str) -> tuple[str, ...]:
     """The kernel flavors (suffixes of the kernel's name) that have precompiled images on OS; empty for none."""
     return tuple(_facts()["kernel_flavors"].get(os, ()))
-
-
-def image_tag(version: str, tag: str, kernel: str | None = None) -> str:
-    """What follows the image's name for a driver VERSION on an OS with TAG; KERNEL for a precompiled driver.
-
-    595.91.07-ubuntu22.04; precompiled, VERSION is the branch: 595-5.15.0-105-generic-ubuntu22.04. A digest stays alone.
-    """
-    if version.startswith("sha256:"):
-        return version
-    return "-".join(part for part in (version, kernel, tag) if part)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import json
 import os
 import shutil
 import tempfile
@@ -163,7 +162,7 @@ def render(folder: Path, options: argparse.Namespace) -> int:
 
 def made(ci: str) -> dict[str, tuple[str, int]]:
     """The files of a new repository by their paths: text, and mode."""
-    from ..policy.help.schema import export
+    from ..policy.help import schema
     from .schema import TARGET
 
     files: dict[str, tuple[str, int]] = {}
@@ -173,7 +172,7 @@ def made(ci: str) -> dict[str, tuple[str, int]]:
             if name.endswith(MORE):
                 text = files[name.removesuffix(MORE)][0] + text
             files[name.removesuffix(MORE)] = (text, 0o755 if text.startswith("#!") else 0o644)
-    files[TARGET] = (json.dumps(export(), indent=1) + "\n", 0o644)
+    files[TARGET] = (schema.text(), 0o644)
     return files
 
 

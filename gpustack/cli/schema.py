@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
@@ -49,9 +48,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     if options.action:
         return {"add": add_kinds, "remove": remove_kinds, "list": list_kinds}[options.action](options)
-    from ..policy.help.schema import export
+    from ..policy.help import schema
 
-    text = json.dumps(export(), indent=1, sort_keys=False) + "\n"
+    text = schema.text()
     if options.out == "-":
         sys.stdout.write(text)
         return 0

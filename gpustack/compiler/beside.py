@@ -14,7 +14,7 @@ from pathlib import Path
 
 from ..gitops.place import FOLDER
 from .folders import Seen, read, regular_files, scan
-from .index import SCRATCH
+from .index import SCRATCH, put
 
 
 def shown(path: str) -> str:
@@ -57,13 +57,7 @@ def differing(out: Path, files: Mapping[str, bytes]) -> list[str]:
 def write_files(out: Path, files: Mapping[str, bytes]) -> None:
     """Write FILES below OUT, each in one step."""
     for path, content in files.items():
-        target = out / path
-        target.parent.mkdir(parents=True, exist_ok=True)
-        fresh = target.with_name(f"{SCRATCH}{target.name}")
-        fresh.unlink(missing_ok=True)  # of a killed render
-        with fresh.open("xb") as file:
-            file.write(content)
-        fresh.replace(target)
+        put(out / path, content)
 
 
 def remove_files(out: Path, paths: Iterator[str] | list[str]) -> None:

@@ -66,13 +66,17 @@ def read_index(out: Path, cluster: str) -> bytes | None:
 
 def write_index(out: Path, cluster: str, content: bytes) -> None:
     """Write the index of CLUSTER in one step."""
-    folder = out / INDEX
-    folder.mkdir(parents=True, exist_ok=True)
-    fresh = folder / f"{SCRATCH}{cluster}.json"
+    put(out / INDEX / f"{cluster}.json", content)
+
+
+def put(path: Path, content: bytes) -> None:
+    """Write CONTENT to PATH in one step."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    fresh = path.with_name(f"{SCRATCH}{path.name}")
     fresh.unlink(missing_ok=True)  # of a killed render, or a link to elsewhere
     with fresh.open("xb") as file:
         file.write(content)
-    fresh.replace(folder / f"{cluster}.json")
+    fresh.replace(path)
 
 
 def clusters_in(out: Path) -> list[str]:

@@ -20,6 +20,7 @@ from ..model import Body, Finding, InputError, Location
 from ..model import Path as Steps
 from ..policy.loading.place import parse
 from ..text.construct import Builder
+from ..text.positions import follow
 from ..text.source import decode, load_bytes, place
 from ..text.yaml12 import check_expansion, compose
 
@@ -40,23 +41,9 @@ class Manifest:
 
     def locate(self, path: str) -> Location:
         """Where what stands at the dotted PATH is written; its nearest ancestor where there is no such thing."""
-        node, start = self.node, self.node.start_mark
-        for step in (*self.base, *parse(path)):
-            child = _child(node, step)
-            if child is None:
-                break
-            key, node = child
-            start = (node if key is None or isinstance(node, yaml.ScalarNode) else key).start_mark
+        key, node, _ = follow(self.node, {}, (*self.base, *parse(path)))
+        start = (node if key is None or isinstance(node, yaml.ScalarNode) else key).start_mark
         return place(self.text, self.file, start.line + 1, start.column + 1)
-
-
-def _child(node: Any, step: str | int) -> tuple[Any, Any] | None:
-    """Key and value at STEP of NODE; no key in a list."""
-    if isinstance(node, yaml.SequenceNode) and isinstance(step, int) and step < len(node.value):
-        return None, node.value[step]
-    if isinstance(node, yaml.MappingNode):
-        return next(((key, value) for key, value in node.value if key.value == str(step)), None)
-    return None
 
 
 def files(folder: Path) -> tuple[list[Path], list[Finding]]:

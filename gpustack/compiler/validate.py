@@ -47,7 +47,7 @@ def validate(body: Body, minor: str, kinds: Kinds = NONE) -> list[Finding]:
     if path is None and own is None:
         return [_no_schema(body, api_version, kind, minor, kinds)]
     try:
-        if (_validator(path) if path else _own_validator(kinds, own.file if own else "")).is_valid(body):
+        if (_validator(path) if path else _validator(Path(own.file if own else ""), kinds)).is_valid(body):
             return list(_twins(own, body, body, ())) if own else []
     except ValueError as error:  # a date, bytes or a key that is not a string: what YAML can say and JSON can't
         what = f"{_title(body)}: holds what JSON can't: {error}"
@@ -59,21 +59,18 @@ def validate(body: Body, minor: str, kinds: Kinds = NONE) -> list[Finding]:
 
 
 @lru_cache(maxsize=512)
-def _validator(path: Path) -> jsonschema_rs.Draft7Validator:
-    """Compile the schema in PATH: once in a process, also where the file serves several versions."""
+def _validator(path: Path, kinds: Kinds = NONE) -> jsonschema_rs.Draft7Validator:
+    """Compile the schema in PATH, or what KINDS have by that name, which was looked at before: once in a process, also
+    where the file serves several versions.
+    """
+    return _compiled(kinds.files[path.name].decode("utf-8") if kinds else path.read_text("utf-8"))
+
+
+def _compiled(schema: str | dict[str, str]) -> jsonschema_rs.Draft7Validator:
     import jsonschema_rs
 
     # The plain engine takes linear time for any input and reads patterns as Go does.
-    return jsonschema_rs.Draft7Validator(path.read_text("utf-8"), pattern_options=jsonschema_rs.RegexOptions())
-
-
-@lru_cache(maxsize=512)
-def _own_validator(kinds: Kinds, file: str) -> jsonschema_rs.Draft7Validator:
-    """Compile what FILE of KINDS says, which was looked at before."""
-    import jsonschema_rs
-
-    text = kinds.files[file].decode("utf-8")
-    return jsonschema_rs.Draft7Validator(text, pattern_options=jsonschema_rs.RegexOptions())
+    return jsonschema_rs.Draft7Validator(schema, pattern_options=jsonschema_rs.RegexOptions())
 
 
 def _twins(own: OwnKind, body: Body, value: Any, path: Steps) -> Iterator[Finding]:
@@ -154,9 +151,7 @@ def _matches(_validator: Any, pattern: str, value: Any, _schema: Any) -> Iterato
 
 @lru_cache(maxsize=512)
 def _pattern(text: str) -> jsonschema_rs.Draft7Validator:
-    import jsonschema_rs
-
-    return jsonschema_rs.Draft7Validator({"pattern": text}, pattern_options=jsonschema_rs.RegexOptions())
+    return _compiled({"pattern": text})
 
 
 def _describe(error: ValidationError, body: Body, whose: str) -> Iterator[Finding]:

@@ -19,6 +19,7 @@ from ..catalog import gpus, mig, mig_solver
 from ..catalog.mig import MigLayout, Placement
 from ..cluster.mig_layouts import Group, product_of
 from ..cluster.resolve import resolve
+from .diff.ranges import runs
 from .templates import template
 
 if TYPE_CHECKING:
@@ -97,18 +98,8 @@ def _gpus(pool: NodePool, group: Group, made: Sequence[Group]) -> str:
     if group.indices is None:
         return "the other GPUs, "
     many = "GPUs" if len(group.indices) > 1 else "GPU"
-    return f"{many} {_ranges(group.indices)}, "
-
-
-def _ranges(numbers: Sequence[int]) -> str:
-    """0, 1, 2, 5 as "0-2, 5"."""
-    ranges: list[list[int]] = []
-    for number in numbers:
-        if ranges and number == ranges[-1][1] + 1:
-            ranges[-1][1] = number
-        else:
-            ranges.append([number, number])
-    return ", ".join(str(low) if low == high else f"{low}-{high}" for low, high in ranges)
+    ranges = (str(run[0]) if len(run) == 1 else f"{run[0]}-{run[-1]}" for run in runs(group.indices))
+    return f"{many} {', '.join(ranges)}, "
 
 
 def _product(pool: NodePool) -> str:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
-from ..catalog import _versions, releases, traits
+from ..catalog import _data, _versions, releases, traits
 from ..catalog import fields as catalogue
 
 KIND = "ClusterPolicy"
@@ -68,19 +68,10 @@ def compare(before: str, after: str) -> ReleaseDiff:
 
 def leaf_changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[Change]:
     """Leaves of two default specs that differ, by path."""
-    old, new = dict(leaves(before)), dict(leaves(after))
+    old, new = dict(_data.leaves(before)), dict(_data.leaves(after))
     for path in sorted(old.keys() | new.keys()):
         if old.get(path) != new.get(path):
             yield Change(path, old.get(path), new.get(path))
-
-
-def leaves(node: Any, path: str = "") -> Iterator[tuple[str, Any]]:
-    """Every value below NODE that is not a map; an empty map counts as absent."""
-    if isinstance(node, Mapping):
-        for key, value in node.items():
-            yield from leaves(value, f"{path}.{key}" if path else str(key))
-    elif node is not None:
-        yield path, node
 
 
 def without_images(spec: dict[str, Any]) -> dict[str, Any]:

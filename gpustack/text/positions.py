@@ -120,9 +120,13 @@ def _written(text: str, node: Node) -> Iterator[tuple[tuple[int, int], str]]:
 def _find(text: str, path: Path) -> tuple[Node | None, Node, int] | None:
     """Follow PATH as far as it goes: the last key (None in a list) and value, and the number of steps taken."""
     root = _root(text)
-    if root is None:
-        return None
-    node, known = root
+    return follow(*root, path) if root else None
+
+
+def follow(node: Node, known: dict[int, _Keys], path: Path) -> tuple[Node | None, Node, int]:
+    """PATH from NODE on, as far as it goes: the last key (None in a list) and value, and the number of steps taken.
+    KNOWN keeps the keys of mappings for the next time.
+    """
     key: Node | None = None
     for depth, step in enumerate(path):
         child = _child(node, step, known)

@@ -134,20 +134,6 @@ def test_kernel_flavors() -> None:
 
 
 @pytest.mark.parametrize(
-    ("version", "kernel", "tag"),
-    [
-        ("595.91.07", None, "595.91.07-ubuntu22.04"),
-        ("525", "5.15.0-69-generic", "525-5.15.0-69-generic-ubuntu22.04"),
-        ("sha256:abc", None, "sha256:abc"),
-        ("sha256:abc", "5.15.0-69-generic", "sha256:abc"),
-    ],
-)
-def test_image_tags(version: str, kernel: str | None, tag: str) -> None:
-    """A tag ends in the system, holds the kernel where the driver is precompiled, and a digest stays alone."""
-    assert drivers.image_tag(version, "ubuntu22.04", kernel) == tag
-
-
-@pytest.mark.parametrize(
     ("name", "newest"),
     [("R535", "12.2"), ("R550", "12.4"), ("R570", "12.8"), ("R580", "13.0"), ("R590", "13.1"), ("R595", "13.2")],
 )

@@ -16,8 +16,9 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from gpustack.cli.diff import FORMATS
 from gpustack.cli.formats import diff as formats
-from gpustack.cli.formats.diff import FORMATS, Compared, head, markdown, verdict
+from gpustack.cli.formats.diff import Compared, head, markdown, verdict
 from gpustack.review.diff.groups import Difference, Group
 from gpustack.review.diff.objects import Identity, ObjectChange
 from gpustack.review.impact.effects import Effect, Impact

@@ -16,9 +16,10 @@ from jsonschema import Draft202012Validator
 
 from gpustack.catalog import fields as catalog
 from gpustack.catalog import releases
+from gpustack.cli.schema import TARGET
 from gpustack.policy.help import schema
 from gpustack.policy.help.describe import descriptions, models
-from gpustack.policy.help.schema import FILE, export, text
+from gpustack.policy.help.schema import export, text
 from gpustack.policy.language.spec import ClusterPolicySpec, PolicyLayer
 from tests.policy.mistakes import COMBINATIONS, MISTAKES, pool
 from tools import field_reference
@@ -39,7 +40,7 @@ def document(kind: str = "ClusterPolicy", **spec: Any) -> dict[str, Any]:
 
 def test_file_is_current() -> None:
     """The schema in the repository is the one that the models give; `gpustack schema` writes it."""
-    assert (REPOSITORY / FILE).read_text(encoding="utf-8") == text()
+    assert (REPOSITORY / TARGET).read_text(encoding="utf-8") == text()
 
 
 def test_dialect() -> None:

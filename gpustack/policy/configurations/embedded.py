@@ -118,6 +118,22 @@ class Reader:
                 pairs[name] = key, value
         return inherited | pairs
 
+    def sets(self, text: str, key: str, one: str, many: str) -> Pairs:
+        """What the file TEXT has below KEY: MANY by their names, each of them ONE."""
+        root = self.document(text)
+        top = self.mapping(root, "the file", ("version", key)) if root is not None else {}
+        if not top:
+            return {}
+        self.version(top, "v1", required=True)
+        if key not in top:
+            if not self.problems:  # it may only be misspelt
+                self.problem(START, f"{key} is missing", f"add {key}: the {many} by name", f"the file has no {one}")
+            return {}
+        named = self.mapping(top[key][1], key)
+        if not named and not self.problems:
+            self.problem(top[key][1], f"{key} is empty", f"add a {one}")
+        return named
+
     def items(self, node: Any, what: str, *, empty: bool = False) -> list[Any]:
         """The items of a list; only with EMPTY there may be none."""
         if not isinstance(node, yaml.SequenceNode):

@@ -74,17 +74,7 @@ class Layouts:
 def read_layouts(text: str) -> Layouts:
     """Read TEXT, a config.yaml of the MIG manager. Never raises: what is wrong is in `problems`."""
     reader = _Layouts(PROGRAM)
-    root = reader.document(text)
-    top = reader.mapping(root, "the file", ("version", "mig-configs")) if root is not None else {}
-    if top:
-        reader.version(top, VERSION, required=True)
-    if top and "mig-configs" not in top and not reader.problems:  # it may only be misspelt
-        reader.problem(
-            START, "mig-configs is missing", "add mig-configs: the layouts by name", "the file has no layout"
-        )
-    named = reader.mapping(top["mig-configs"][1], "mig-configs") if "mig-configs" in top else {}
-    if "mig-configs" in top and not named and not reader.problems:
-        reader.problem(top["mig-configs"][1], "mig-configs is empty", "add a layout")
+    named = reader.sets(text, "mig-configs", "layout", "layouts")
     entries: dict[str, tuple[Element, ...]] = {}
     for name, (key, node) in named.items():
         before = len(reader.problems)
@@ -143,7 +133,23 @@ def _lets_through(text: str, product: Product) -> bool:
     return below is None or not product.subsystem_ids or below[1].upper() in product.subsystem_ids
 
 
-class _Layouts(Reader):
+class Filters(Reader):
+    """Reads by which boards a part of a file is for."""
+
+    example = '"0x233010DE" is an H100'
+
+    def filters(self, node: Any, *, empty: bool = False) -> tuple[str, ...]:
+        """PCI ids of boards; only with EMPTY may a list have none."""
+        nodes = self.items(node, "device-filter", empty=empty) if isinstance(node, yaml.SequenceNode) else [node]
+        texts = [(item, text) for item in nodes if (text := self.text(item, "a device-filter")) is not None]
+        for item, text in texts:
+            if what := wrong_filter(text):
+                why = f"{self.program} takes such a filter as one that lets nothing through"
+                self.problem(item, what, f"write device id and vendor, in quotes: {self.example}", why)
+        return tuple(text for _, text in texts)
+
+
+class _Layouts(Filters):
     def element(self, node: Any) -> Element | None:
         before = len(self.problems)
         pairs = self.mapping(node, "an item of a layout", ELEMENT)
@@ -185,17 +191,6 @@ class _Layouts(Reader):
         if isinstance(node, yaml.SequenceNode) and not node.value:
             self.problem(node, "devices lists no GPU", "write all, or a list of indices", "the item changes nothing")
         return tuple(numbers)
-
-    def filters(self, node: Any) -> tuple[str, ...]:
-        """PCI ids of boards."""
-        nodes = self.items(node, "device-filter") if isinstance(node, yaml.SequenceNode) else [node]
-        texts = [(item, self.text(item, "a device-filter")) for item in nodes]
-        for item, text in texts:
-            what = wrong_filter(text) if text is not None else ""
-            if what:
-                remedy = 'write device id and vendor, in quotes: "0x233010DE" is an H100'
-                self.problem(item, what, remedy, "the MIG manager takes such a filter as one that lets nothing through")
-        return tuple(text for _, text in texts if text is not None)
 
     def counts(self, node: Any) -> tuple[dict[str, int], dict[str, Place]]:
         """Instances by profile, without those of count 0, and where the profiles stand."""

@@ -12,10 +12,10 @@ from typing import Any
 
 import yaml
 
-from gpustack.policy.configurations.embedded import START, Problem, Reader
-from gpustack.policy.configurations.mig_configs import wrong_filter
+from gpustack.policy.configurations.embedded import Problem
+from gpustack.policy.configurations.mig_configs import Filters
 
-KEY, PROGRAM, VERSION = "config.yaml", "the vGPU device manager", "v1"
+KEY, PROGRAM = "config.yaml", "the vGPU device manager"
 ELEMENT = ("device-filter", "devices", "vgpu-devices")
 
 _IN_TIME = re.compile(r"[A-Z0-9]+(?:-[a-zA-Z]+)*-(?:0|[1-9][0-9]*)[ABCQ]")
@@ -26,24 +26,16 @@ _BY_MIG = re.compile(r"[A-Z0-9]+-[1-9]-(?:0|[1-9][0-9]*)[ABCQ](?:ME|NOME|MEALL|G
 def read_vgpu_config(text: str) -> tuple[Problem, ...]:
     """What is wrong with TEXT, a config.yaml of the vGPU device manager."""
     reader = _Sets(PROGRAM)
-    root = reader.document(text)
-    top = reader.mapping(root, "the file", ("version", "vgpu-configs")) if root is not None else {}
-    if top:
-        reader.version(top, VERSION, required=True)
-    if top and "vgpu-configs" not in top:
-        what, why = "vgpu-configs is missing", "the file has no set of devices"
-        reader.problem(START, what, "add vgpu-configs: the sets by name", why)
-    sets = reader.mapping(top["vgpu-configs"][1], "vgpu-configs") if "vgpu-configs" in top else {}
-    if "vgpu-configs" in top and not sets and not reader.problems:
-        reader.problem(top["vgpu-configs"][1], "vgpu-configs is empty", "add a set of devices")
-    for name, (key, node) in sets.items():
+    for name, (key, node) in reader.sets(text, "vgpu-configs", "set of devices", "sets").items():
         reader.label_value(name, key, "set of vGPU devices", "nvidia.com/vgpu.config")
         for item in reader.items(node, f"the set {name}"):
             reader.element(item)
     return tuple(reader.problems)
 
 
-class _Sets(Reader):
+class _Sets(Filters):
+    example = '"0x223610DE" is an A10'
+
     def element(self, node: Any) -> None:
         """What a set makes of some GPUs."""
         before = len(self.problems)
@@ -57,13 +49,7 @@ class _Sets(Reader):
         if "devices" in pairs:
             self.devices(pairs["devices"][1])
         if "device-filter" in pairs:
-            value = pairs["device-filter"][1]
-            for item in value.value if isinstance(value, yaml.SequenceNode) else [value]:
-                text = self.text(item, "a device-filter")
-                what = wrong_filter(text) if text is not None else ""
-                if what:
-                    why = "the manager takes such a filter as one that lets nothing through"
-                    self.problem(item, what, 'write device id and vendor, in quotes: "0x223610DE" is an A10', why)
+            self.filters(pairs["device-filter"][1], empty=True)
         if "vgpu-devices" in pairs:
             self.types(pairs["vgpu-devices"][1])
 

@@ -14,6 +14,7 @@ from typing import Any
 from gpustack.model import Finding, InputError, Location, Path, dotted, whole
 from gpustack.policy.loading.layers import Merged, Origin, has
 from gpustack.policy.loading.load import Loaded
+from gpustack.policy.loading.place import node
 
 # A step is a name, a quoted name or something in brackets; a dot stands before a name unless it is the first, and may
 # stand before a bracket.
@@ -50,14 +51,14 @@ def explain(loaded: Loaded, path_text: str) -> list[Explained]:
     merged = loaded.merged
     leaves = [(leaf, origin) for leaf, origin in merged.origins.items() if leaf[: len(path)] == path]
     return [
-        Explained(leaf, _value(merged.spec, leaf), origin, _location(loaded, leaf), _overridden(merged, leaf))
+        Explained(leaf, node(merged.spec, leaf), origin, _location(loaded, leaf), _overridden(merged, leaf))
         for leaf, origin in leaves
     ]
 
 
 def _overridden(merged: Merged, leaf: Path) -> tuple[tuple[Any, Origin, Location], ...]:
     below = merged.overridden(leaf)
-    return tuple((_value(part.clean, own), part.origin(own), part.locate(own)) for part, own in below)
+    return tuple((node(part.clean, own), part.origin(own), part.locate(own)) for part, own in below)
 
 
 def parse(text: str) -> list[str | int]:
@@ -82,23 +83,23 @@ def parse(text: str) -> list[str | int]:
 
 def _resolve(loaded: Loaded, steps: list[str | int]) -> Path:
     """Return the path of the spec that STEPS mean: a name in a list stands for the item of that name."""
-    node: Any = loaded.merged.spec
+    here: Any = loaded.merged.spec
     path: Path = ()
     for index, written in enumerate(steps):
         step = written
-        if isinstance(node, list) and isinstance(written, str):
-            names = [item.get("name") if isinstance(item, dict) else None for item in node]
+        if isinstance(here, list) and isinstance(written, str):
+            names = [item.get("name") if isinstance(item, dict) else None for item in here]
             if written not in names:
-                raise _no_item(path, written, [name for name in names if isinstance(name, str)], len(node))
+                raise _no_item(path, written, [name for name in names if isinstance(name, str)], len(here))
             step = names.index(written)
-        if has(node, step):
-            node = node[step]
+        if has(here, step):
+            here = here[step]
             path = (*path, step)
-        elif isinstance(node, list):
-            raise _no_item(path, step, [], len(node))
+        elif isinstance(here, list):
+            raise _no_item(path, step, [], len(here))
         else:
             error = _unset(loaded, (*path, *steps[index:]))
-            if isinstance(error, NotSetError) and path and not isinstance(node, dict):
+            if isinstance(error, NotSetError) and path and not isinstance(here, dict):
                 return path  # said in a short form, such as a number for its least and its most
             raise error
     return path
@@ -127,12 +128,6 @@ def _unset(loaded: Loaded, path: Path) -> InputError:
         f"did you mean {' or '.join(near)}?" if near else "call it with a section, such as driver"
     )
     return InputError(Finding("GPU019", "error", f"there is no spec.{shown}", f"spec.{shown}", None, "", remedy))
-
-
-def _value(node: Any, path: Path) -> Any:
-    for step in path:
-        node = node[step]
-    return node
 
 
 def _location(loaded: Loaded, leaf: Path) -> Location:

@@ -33,9 +33,6 @@ from ..language.node_pools import Count
 from ..language.spec import API_VERSION, PolicyLayer, PolicySpec
 from .describe import descriptions, models, nested, summary
 
-FILE = "schemas/clusterpolicy.schema.json"
-"""Where the schema lies in the repository."""
-
 Schema = dict[str, Any]
 NULL = {"type": "null"}
 TYPES = {bool: "boolean", int: "integer", str: "string"}

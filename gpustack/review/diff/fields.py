@@ -76,7 +76,7 @@ def _value(path: Path, before: Any, after: Any, own: OwnKind | None, *, quantity
     if same(before, after, quantity=quantity):
         return
     if isinstance(before, dict) and isinstance(after, dict):
-        yield from _mapping(path, before, after, own, quantity=quantity)
+        yield from _entries(path, before, after, own, quantity=quantity)
     elif isinstance(before, list) and isinstance(after, list):
         yield from _list(path, before, after, own)
     else:
@@ -106,9 +106,10 @@ def _exactly(before: Any, after: Any) -> bool:
     return bool(before == after)
 
 
-def _mapping(
-    path: Path, before: dict[str, Any], after: dict[str, Any], own: OwnKind | None, *, quantity: bool
+def _entries(
+    path: Path, before: Mapping[Any, Any], after: Mapping[Any, Any], own: OwnKind | None, *, quantity: bool
 ) -> Iterator[FieldChange]:
+    """The changes of what a map has by its keys, or a list by what its items are known by."""
     for key, value in before.items():
         if key not in after:
             yield FieldChange("remove", (*path, key), before=value)
@@ -127,14 +128,7 @@ def _list(path: Path, before: list[Any], after: list[Any], own: OwnKind | None) 
         return
     left = {_item(names, item): item for item in before}
     right = {_item(names, item): item for item in after}
-    for key, item in left.items():
-        if key not in right:
-            yield FieldChange("remove", (*path, key), before=item)
-    for key, item in right.items():
-        if key not in left:
-            yield FieldChange("add", (*path, key), after=item)
-        else:
-            yield from _value((*path, key), left[key], item, own, quantity=False)
+    yield from _entries(path, left, right, own, quantity=False)
     come = [key for key in left if key in right] + [key for key in right if key not in left]
     if come != list(right):
         yield FieldChange("order", path, list(left), list(right))

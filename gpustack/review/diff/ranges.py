@@ -24,19 +24,20 @@ def fold(names: Iterable[str]) -> list[str]:
         width = len(number) if number.startswith("0") and number != "0" else 0  # 08 and 8 are two names
         rows.setdefault((stem, rest, width), []).append(int(number))
     for (stem, rest, width), numbers in rows.items():
-        for run in _runs(sorted(numbers)):
+        for run in runs(sorted(numbers)):
             ranges += _written(stem, rest, width, run)
     return sorted(ranges, key=_natural)
 
 
-def _runs(numbers: Sequence[int]) -> list[list[int]]:
-    runs: list[list[int]] = []
+def runs(numbers: Sequence[int]) -> list[list[int]]:
+    """NUMBERS, which are sorted, in runs without a gap."""
+    made: list[list[int]] = []
     for number in numbers:
-        if runs and number == runs[-1][-1] + 1:
-            runs[-1].append(number)
+        if made and number == made[-1][-1] + 1:
+            made[-1].append(number)
         else:
-            runs.append([number])
-    return runs
+            made.append([number])
+    return made
 
 
 def _written(stem: str, rest: str, width: int, run: Sequence[int]) -> list[str]:

@@ -14,7 +14,7 @@ from typing import Any
 from ...catalog import _data, texts
 from .alerting import ALERTING
 from .amounts import AMOUNTS, WHOLE, whole
-from .contents import TEXTS
+from .contents import ONLY, TEXTS, only
 from .leaves import Leaf, Leaves, Path
 from .tags import TAGS
 from .windows import tighter
@@ -77,14 +77,19 @@ def _all_labels(side: Leaves, section: Path) -> bool:
 
 def nothing_less(leaf: Leaf) -> bool:
     """Whether a list still has what it had."""
-    old, new = (value if isinstance(value, list) else [] for value in (leaf.old, leaf.new))
+    old, new = _lists(leaf)
     return all(each in new for each in old)
 
 
 def nothing_more(leaf: Leaf) -> bool:
     """Whether a list of what is left out has nothing that wasn't in it."""
-    old, new = (value if isinstance(value, list) else [] for value in (leaf.old, leaf.new))
+    old, new = _lists(leaf)
     return all(each in old for each in new)
+
+
+def _lists(leaf: Leaf) -> tuple[list[Any], list[Any]]:
+    old, new = (value if isinstance(value, list) else [] for value in (leaf.old, leaf.new))
+    return old, new
 
 
 def referenced(leaf: Leaf) -> bool:
@@ -245,8 +250,8 @@ def for_a_server(leaf: Leaf) -> bool:
 
 def tolerations_by_key(leaf: Leaf) -> bool:
     """Whether tolerations come, each for one taint, and none goes: no node is kept for somebody else by accident."""
-    old, new = (value if isinstance(value, list) else [] for value in (leaf.old, leaf.new))
-    return all(each in new for each in old) and all(bounded(each) for each in new if each not in old)
+    old, new = _lists(leaf)
+    return nothing_less(leaf) and all(bounded(each) for each in new if each not in old)
 
 
 def not_emptied(leaf: Leaf) -> bool:
@@ -294,6 +299,7 @@ def of_a_new_object(leaf: Leaf) -> bool:
 
 
 BOUNDS: dict[str, Bound] = {name: partial(whole, least=least, most=most) for name, (least, most) in WHOLE.items()}
+BOUNDS |= {name: partial(only, allowed=allowed) for name, allowed in ONLY.items()}
 BOUNDS |= {
     each.__name__: each
     for each in (

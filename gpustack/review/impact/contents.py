@@ -37,9 +37,12 @@ _NAMED = re.compile(r"\w{3,}(?:\.[*+]\w*){0,4}")
 _QUOTED = re.compile(rf"\s*(?:{_TEXT})\s*(?:,|$)")
 
 
-def sharing(leaf: Leaf) -> bool:
-    """Whether a device plugin's configuration changes in nothing but how GPUs are shared."""
-    return _only(leaf, ("version",), ("sharing",), ("flags", "migStrategy"))
+ONLY = {
+    "sharing": (("version",), ("sharing",), ("flags", "migStrategy")),  # of a device plugin
+    "mig_layouts": (("version",), ("mig-configs",)),  # of a MIG manager
+    "vgpu_layouts": (("version",), ("vgpu-configs",)),  # of a vGPU device manager
+}
+"""What alone may change in the text of a configuration."""
 
 
 def as_apart(leaf: Leaf) -> bool:
@@ -55,16 +58,6 @@ def as_apart(leaf: Leaf) -> bool:
     return old == new or not new.closer_than(old)
 
 
-def mig_layouts(leaf: Leaf) -> bool:
-    """Whether a MIG manager's configuration changes in nothing but its layouts."""
-    return _only(leaf, ("version",), ("mig-configs",))
-
-
-def vgpu_layouts(leaf: Leaf) -> bool:
-    """Whether a vGPU device manager's configuration changes in nothing but its layouts."""
-    return _only(leaf, ("version",), ("vgpu-configs",))
-
-
 def metrics(leaf: Leaf) -> bool:
     """Whether it is a list of metrics that the exporter reads: fields of DCGM, their types and help."""
     if leaf.new is None:
@@ -75,7 +68,7 @@ def metrics(leaf: Leaf) -> bool:
     return bool(listed.rows) and not listed.problems and all(_FIELD.fullmatch(row.name) for row in listed.rows)
 
 
-def _only(leaf: Leaf, *allowed: Sequence[str]) -> bool:
+def only(leaf: Leaf, allowed: Sequence[Sequence[str]]) -> bool:
     """Whether both texts can be read, and differ in nothing but what is ALLOWED."""
     old, new = _read(leaf.old), _read(leaf.new)
     if old is None or new is None:
@@ -212,7 +205,6 @@ def shares_of_text(leaf: Leaf) -> bool:
 
 
 TEXTS = (
-    *(shares_of_text, sharing, as_apart, mig_layouts, vgpu_layouts, metrics, alert_label, texts_pods_start),
-    *(dashboards_file, dashboards_files),
+    *(shares_of_text, as_apart, metrics, alert_label, texts_pods_start, dashboards_file, dashboards_files),
     *(folder, no_milder_twin, bounded_query, parsed, template, asks_nothing, dashboard_read),
 )

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from ....review.diff.groups import Difference
     from ....review.impact.effects import Effect, Impact
 
-FORMATS = ("text", "markdown", "html", "json", "unified")
-
 
 @dataclass(frozen=True, slots=True)
 class Compared:
