@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from gpustack.catalog import _data, _versions, releases
@@ -116,6 +117,17 @@ def os_tag(os: str, release: str | None = None) -> str:
     major = version.partition(".")[0]
     threshold = rule["major_from"].get(name)
     return f"{name}{major}" if threshold is not None and (whole(major) or 0) >= threshold else os
+
+
+def kernels(os: str) -> tuple[str, ...]:
+    """The kernel series ("6.8") that the support table lists for OS; empty where it lists none."""
+    return tuple(_facts()["kernels"].get(os, ()))
+
+
+def openshift(version: str) -> Mapping[str, str]:
+    """What OpenShift VERSION ("4.19.3") brings: `kubernetes`, `os` and `rhel`; empty where it is not known."""
+    facts: Mapping[str, str] = _facts()["openshift"].get(".".join(version.split(".")[:2]), {})
+    return facts
 
 
 def os_family(os: str, release: str | None = None) -> OsFamily | None:

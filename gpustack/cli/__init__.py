@@ -44,6 +44,7 @@ VERBS = {
     "why": "tell why a pod waits, a node offers nothing, or nothing happens",
     "migrate": "print the steps that hand a cluster of the GPU operator over to a policy, with no driver restarted",
     "init": "make a repository of policies that renders, checks and passes as created",
+    "can-upgrade": "tell whether nodes, Kubernetes, OpenShift, the driver or the release may be upgraded",
     "affected": "tell which clusters changed files concern",
     "images": "list the images that clusters use, and where they come from",
     "lock": "ask the registries for the digests of all images, or whether they are still the same",
@@ -115,7 +116,7 @@ def attempt(words: list[str]) -> int:
 
         if os.path.lexists(LIST):
             import_module(f"{__name__}.git").limit_constructs(getattr(options, "base", None))
-        return int(import_module(f"{__name__}.{options.verb}").run(options))
+        return int(import_module(f"{__name__}.{options.verb.replace('-', '_')}").run(options))
     except SystemExit as stop:  # argparse, after --help and --version
         return int(stop.code or 0)
     except GpustackError as error:
@@ -185,7 +186,7 @@ def parser_for(verb: str | None) -> argparse.ArgumentParser:
     for name, what in VERBS.items():
         below = verbs.add_parser(name, help=what, description=f"{what[0].upper()}{what[1:]}.")
         if name == verb:
-            import_module(f"{__name__}.{name}").add_arguments(below)
+            import_module(f"{__name__}.{name.replace('-', '_')}").add_arguments(below)
     return parser
 
 

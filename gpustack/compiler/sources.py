@@ -221,6 +221,11 @@ def _load(item: tuple[Project, Path, str]) -> Source | list[Finding]:
         loaded = load_policy(path, project.root, project.store)
     except GpustackError as error:
         return error.findings
+    return source_of(project, path, stamp, loaded)
+
+
+def source_of(project: Project, path: Path, stamp: str, loaded: Loaded) -> Source:
+    """The source that PATH with the bytes STAMP is, which was LOADED, perhaps with something over it."""
     from ..checks.rule import rules_over
     from ..checks.subjects import Written
     from ..gitops.reads import artifact

@@ -67,7 +67,7 @@ def told(cluster: Live, name: str, *words: str) -> None:
 def test_every_verb_has_a_row() -> None:
     """Each module of the command line that prints JSON is on the page."""
     having = {
-        path.stem
+        path.stem.replace("_", "-")
         for path in (Path(ROOT) / "gpustack/cli").glob("*.py")
         if re.search(r'"--format"|add_project', path.read_text(encoding="utf-8"))
         and path.stem not in {"common", "__init__"}

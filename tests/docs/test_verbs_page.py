@@ -64,7 +64,7 @@ def test_the_page_shows_real_output(project: Project) -> None:
 
 def test_every_verb_has_a_section() -> None:
     """The page has a heading for each verb, with an example below it."""
-    assert set(VERBS) <= set(re.findall(r"^## (\w+)$", PAGE, re.MULTILINE))
+    assert set(VERBS) <= set(re.findall(r"^## ([\w-]+)$", PAGE, re.MULTILINE))
     assert {shlex.split(command)[1] for command, _ in SHOWN if command.startswith("gpustack ")} == set(VERBS)
 
 
@@ -77,7 +77,7 @@ def test_the_readme_policy_is_clean(project: Project) -> None:
 
 def test_the_readme_names_every_verb() -> None:
     """The table of verbs in the README is complete."""
-    assert set(re.findall(r"^\| `(\w+)", README, re.MULTILINE)) == set(VERBS)
+    assert set(re.findall(r"^\| `([\w-]+)", README, re.MULTILINE)) == set(VERBS)
 
 
 def test_links_to_headings_lead_somewhere() -> None:

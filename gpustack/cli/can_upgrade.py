@@ -1,0 +1,95 @@
+"""gpustack can-upgrade: whether nodes, Kubernetes, OpenShift, the driver or the release may be upgraded.
+
+The policies are judged as `lint` does it, as they are and as they would be (review/upgrade.py); the difference is the
+answer, beside what is known of images, kernels and support tables. Nothing is written.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+
+from ..compiler import fleet, sources
+from ..compiler.executor import Executor
+from ..compiler.judge import Decisions, GroupedFinding, group
+from ..compiler.lint import Lint, in_order
+from ..model import Finding, InputError
+from . import common
+
+WHAT = {
+    "kernel": "the kernel of nodes, as `uname -r` prints it",
+    "os": "their operating system (ubuntu24.04, rhel9.6), or the version of RHCOS",
+    "ocp": "OpenShift",
+    "kubernetes": "Kubernetes",
+    "driver": "the driver; where nodes bring it, that of the new ones",
+    "release": "the release of the stack",
+}
+_OSTREE = re.compile(r"\d+\.\d+\.\d{8,}.*", re.ASCII)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    common.add_policies(parser)
+    common.add_today(parser)
+    for name, what in WHAT.items():
+        parser.add_argument(f"--{name}", type=common.named, metavar="VERSION", help=f"to what: {what}")
+    text = "the node pool with it; may be repeated (default: all that it fits)"
+    parser.add_argument("--pool", action="append", default=[], metavar="NAME", help=text)
+    text = "what isn't known here, and somebody has seen; may be repeated"
+    parser.add_argument("--looked", action="append", default=[], choices=["image", "headers", "table"], help=text)
+    formats = ["text", "json", "sarif", "github", "junit"]
+    parser.add_argument("--format", choices=formats, default="text", help="how to print the answers")
+    parser.set_defaults(out="dist")
+
+
+def run(options: argparse.Namespace) -> int:
+    from .formats import Report, tell
+
+    asked = {name: getattr(options, name) or "" for name in WHAT} | {"ostree": ""}
+    if not any(asked.values()):
+        raise InputError.of("GPU026", "nothing is to be upgraded", remedy=f"say --{', --'.join(WHAT)}, or several")
+    if _OSTREE.fullmatch(asked["os"]):
+        asked |= {"os": "", "ostree": asked["os"]}
+    told = answered(options, asked)
+    findings = in_order(GroupedFinding(finding, tuple(names)) for finding, names in group(told))
+    clusters = tuple(dict.fromkeys(name for name, _ in told))
+    return tell(options.format, Report(Lint(clusters, findings, False, 0), ("error", "warning"), "can-upgrade"))
+
+
+def answered(options: argparse.Namespace, asked: dict[str, str]) -> list[tuple[str, Finding]]:
+    """What there is to say, by cluster. Raises InputError for a policy, or a version, that can't be read."""
+    from ..cluster.resolve import resolve
+    from ..policy.loading.load import load
+    from ..policy.loading.place import place
+    from ..review.upgrade import WITH, Answers, changes
+    from .images import locked
+
+    paths, seen, pools = common.select(options.policies), locked() or {}, options.pool
+    told: list[tuple[str, Finding]] = []
+    with common.project(options) as project, Executor(project.jobs, len(paths)) as executor:
+        progress = common.progress_line(options)
+        now, then = sources.read_all(project, paths, executor, progress), []
+        for source in now:
+            loaded = sources.load_policy(source.path, project.root, project.store)
+            tree = changes(resolve(loaded.spec), asked, pools)
+            try:
+                after = load(source.path, root=project.root, memo=sources.memo_of(project.store), overrides=tree)
+            except InputError as error:
+                if any(finding.rule != "GPU014" for finding in error.findings):
+                    raise
+                told += [(source.name, finding) for finding in error.findings]  # a version that isn't known here
+                continue
+            then.append(sources.source_of(project, source.path, "", after))
+            what = f"the policy says with it, as a layer would: {json.dumps(tree)}"
+            answers = Answers(asked, pools, resolve(after.spec), seen, options.looked).all(resolve(loaded.spec))
+            told += [(source.name, place(loaded, each)) for each in (*answers, Finding(WITH, "note", what, "spec"))]
+        rules: list[dict[tuple[str, Finding], None]] = []
+        for policies in (now, then):
+            decisions = Decisions(fleet.read_waivers(project, paths), project.today)
+            judged = fleet.judge_sources(project, policies, decisions, executor, progress, notes=True).findings
+            rules.append({(name, item.finding): None for item in judged for name in item.clusters})
+    told += [each for each in rules[1] if each not in rules[0]]
+    ended = [each for each in rules[0] if each not in rules[1] and each[1].severity != "note"]
+    return told + [
+        (name, Finding(WITH, "note", f"it ends {one.rule}: {one.what}", one.path, one.location)) for name, one in ended
+    ]
