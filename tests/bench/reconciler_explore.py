@@ -11,7 +11,7 @@ import sys
 import time
 
 from tests.reconciler.model.explore import explore
-from tests.reconciler.model.history import History
+from tests.reconciler.model.history import begun
 
 
 def main() -> int:
@@ -21,7 +21,7 @@ def main() -> int:
     parser.add_argument("--faults", type=int, default=1, help="how many may happen on one way")
     parser.add_argument("--most", type=int, default=10**9, help="states to look at, at most")
     options = parser.parse_args()
-    history, began = History(options.nodes), time.process_time()
+    history, began = begun(options.nodes), time.process_time()
     history.driver(0)
     found = explore(history, options.faults, most=options.most)
     for kind, trace in found.wrong.items():

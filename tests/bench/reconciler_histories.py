@@ -6,6 +6,7 @@ broke, and the shortest list of steps found that still breaks it.
 
 from __future__ import annotations
 
+import gc
 import os
 import random
 import sys
@@ -14,7 +15,7 @@ import traceback
 from collections import Counter
 from multiprocessing import Pool
 
-from tests.reconciler.model.history import STEPS, WEIGHTS, History
+from tests.reconciler.model.history import STEPS, WEIGHTS, begun
 from tests.reconciler.model.watcher import ViolationError
 
 LENGTH = 40
@@ -32,7 +33,7 @@ def steps_of(seed: int) -> Steps:
 def play(seed: int, steps: Steps) -> str:
     """What breaks; "" for nothing."""
     try:
-        history = History(2 + seed % 3, installed=seed % 4 != 0, limits=seed % 5, kept=seed % 7 > 2)
+        history = begun(2 + seed % 3, installed=seed % 4 != 0, limits=seed % 5, kept=seed % 7 > 2)
         for name, number in steps:
             STEPS[name](history, number)
         history.settle()
@@ -76,7 +77,8 @@ def main() -> int:
     """Play them all; 1 where any breaks something."""
     count, first = int(sys.argv[1]), int(sys.argv[2]) if len(sys.argv) > 2 else 0
     began, broken = time.monotonic(), Counter[str]()
-    with Pool(os.process_cpu_count() if hasattr(os, "process_cpu_count") else os.cpu_count()) as pool:
+    cores = os.process_cpu_count() if hasattr(os, "process_cpu_count") else os.cpu_count()
+    with Pool(cores, gc.set_threshold, (50_000, 20, 50)) as pool:  # what is made here is hardly ever a circle
         for done, (seed, wrong) in enumerate(pool.imap_unordered(judge, range(first, first + count), 4), 1):
             if wrong:
                 kind = wrong.partition(":")[0]

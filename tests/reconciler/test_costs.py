@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Any
+
+import msgspec
 import pytest
 
 from gpustack.reconciler.core import images
 from gpustack.reconciler.core.engine import decide, survey
+from gpustack.reconciler.core.record import Entry
+from gpustack.reconciler.core.view import views
 from tests.bench import reconciler as bench
 
 
@@ -25,3 +31,29 @@ def test_driver_pods_are_looked_through_once_a_revision(monkeypatch: pytest.Monk
     decide(known)
     assert calls
     assert len(calls) <= 3 * len(set(calls))
+
+
+def test_a_view_is_made_once_for_as_long_as_all_is_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In the next pass the views of nodes that nobody changed are those of this one; another node, policy, driver or
+    entry in the ledger makes them anew."""
+    monkeypatch.setattr(bench, "NODES", 20)
+    known = bench.snapshot("1")
+    first = views(known)
+
+    def anew(**changes: Any) -> int:
+        """How many views are new where the snapshot has CHANGES."""
+        before = views(known)
+        return sum(new is not old for new, old in zip(views(replace(known, **changes)), before, strict=True))
+
+    assert all(new is old for new, old in zip(views(replace(known, pods={"gpu-0001": ()})), first, strict=True))
+    policies = [msgspec.structs.replace(known.policies[0]), *known.policies[1:]]
+    drivers = [replace(known.driver_sets[0], newest="another")]
+    other = [msgspec.structs.replace(known.nodes[0]), *known.nodes[1:]]
+    assert anew(nodes=other) == 1
+    assert anew(policies=policies) == len(first)
+    assert anew(driver_sets=drivers) == len(first)
+    assert anew(ledger={"gpu-0003": Entry("abc", 1)}) == len(first)  # without a ledger, records are believed
+    ledger = {"gpu-0003": Entry("abc", 1)}
+    before = views(replace(known, ledger=ledger))
+    after = views(replace(known, ledger={"gpu-0003": Entry("def", 1)}))
+    assert [new.name for new, old in zip(after, before, strict=True) if new is not old] == ["gpu-0003"]

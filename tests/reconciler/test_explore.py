@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 
 from gpustack.reconciler.core import engine
-from tests.reconciler.model.explore import FAULTS, canonical, copied, explore
-from tests.reconciler.model.history import STEPS, History
+from tests.reconciler.model.explore import FAULTS, canonical, explore
+from tests.reconciler.model.history import STEPS, History, begun, copied
 
 
 def committed(nodes: int = 1) -> History:
     """A cluster in which another driver was just committed."""
-    history = History(nodes)
+    history = begun(nodes)
     history.driver(0)
     return history
 

@@ -15,7 +15,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition,
 from gpustack.reconciler.memory import FakeCluster, drive
 from gpustack.reconciler.shell.uninstall import uninstall
 from tests.reconciler.model import moment as m
-from tests.reconciler.model.history import STEPS, WEIGHTS, History
+from tests.reconciler.model.history import STEPS, WEIGHTS, History, begun
 from tests.reconciler.model.replica import Replica
 
 NAMES = [name for name in STEPS for _ in range(WEIGHTS.get(name, 1))]
@@ -105,7 +105,7 @@ FOUND: dict[str, tuple[int, bool, int, list[tuple[str, int]]]] = {
 def test_found_histories(what: str) -> None:
     """What was mended stays so."""
     nodes, installed, limits, steps = FOUND[what]
-    history = History(nodes, installed=installed, limits=limits)
+    history = begun(nodes, installed=installed, limits=limits)
     for name, number in steps:
         STEPS[name](history, number)
     history.settle()
@@ -137,7 +137,7 @@ def test_uninstall_from_anywhere(seed: int) -> None:
 def play_on(seed: int) -> History:
     """A history of steps at random, which ends in the middle."""
     draw = random.Random(seed)
-    history = History(3)
+    history = begun(3)
     for name in draw.choices(NAMES, k=25):
         STEPS[name](history, draw.randrange(12))
     return history
@@ -151,7 +151,7 @@ class Histories(RuleBasedStateMachine):
     @initialize(nodes=st.integers(1, 4), installed=st.booleans(), limits=st.integers(0, 4), kept=st.booleans())
     def begin(self, nodes: int, installed: bool, limits: int, kept: bool) -> None:
         """A cluster."""
-        self.history = History(nodes, installed=installed, limits=limits, kept=kept)
+        self.history = begun(nodes, installed=installed, limits=limits, kept=kept)
 
     @precondition(lambda self: self.history is not None)
     @rule(name=st.sampled_from(NAMES), number=st.integers(0, 11))

@@ -10,7 +10,7 @@ import pytest
 
 from gpustack.reconciler.memory.workloads import Workload, add_workload
 from tests.reconciler.model import moment as m
-from tests.reconciler.model.history import History
+from tests.reconciler.model.history import History, begun, copied
 
 Change = Callable[[History], None]
 
@@ -35,7 +35,7 @@ def both(history: History) -> None:
 
 def start(nodes: int) -> History:
     """An installed cluster whose budget lets a third of its nodes go at a time."""
-    history = History(nodes)
+    history = begun(nodes)
     history.want.limits = 4
     history.sync(0)
     for _ in range(3):
@@ -46,21 +46,21 @@ def start(nodes: int) -> History:
     return history
 
 
-def finish(history: History, kill: int | None) -> tuple[int, dict[str, Any]]:
-    """Roll to the end; with KILL, the process dies after that write. The number of writes, and how the nodes are."""
-    before = history.watcher.writes["one"]
-    if kill is not None:
-        history.watcher.kill["one"] = kill
+def finish(history: History, passes: list[tuple[int, History]] | None = None) -> dict[str, Any]:
+    """Roll to the end. How the nodes are then; PASSES gets each that wrote: the writes before, and a copy."""
     calm = 0
     for _ in range(1500):
+        writes = history.watcher.writes["one"]
+        before = None if passes is None else copied(history)
         wrote = history.once()
+        if passes is not None and before is not None and history.watcher.writes["one"] > writes:
+            passes.append((writes, before))
         history.world.tick(5)
         calm = calm + 1 if not wrote and not history.problems() else 0
         if calm >= 2:
             break
     assert not history.problems()
-    nodes = {name: end_of(history.world.node(name)) for name in history.world.machines}
-    return history.watcher.writes["one"] - before, nodes
+    return {name: end_of(history.world.node(name)) for name in history.world.machines}
 
 
 def end_of(node: dict[str, Any]) -> dict[str, Any]:
@@ -80,11 +80,14 @@ def sweep(nodes: int, change: Change, every: int = 1) -> int:
     """Kill after each write in turn; EVERY skips some."""
     history = start(nodes)
     change(history)
-    writes, wanted = finish(history, None)
+    first, passes = history.watcher.writes["one"], list[tuple[int, History]]()
+    wanted = finish(history, passes)
+    writes = history.watcher.writes["one"] - first
     for number in range(0, writes, every):
-        history = start(nodes)
-        change(history)
-        assert finish(history, number)[1] == wanted, f"killed after write {number}"
+        made, before = max((each for each in passes if each[0] <= first + number), key=lambda each: each[0])
+        killed = copied(before)
+        killed.watcher.kill["one"] = first + number - made
+        assert finish(killed) == wanted, f"killed after write {number}"
     return writes
 
 

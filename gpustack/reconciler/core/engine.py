@@ -191,12 +191,13 @@ def _tallies(so_far: Pass, waits: Iterable[Wait]) -> dict[str, status.Tally]:
     for wait in waits:
         said.setdefault(wait.policy, []).append(wait)
     made = {}
+    members: dict[str, list[tuple[View, Looked]]] = {}
+    for view, looked in zip(so_far.views, so_far.looked, strict=True):
+        for each in view.policies if view.gpu else ():
+            members.setdefault(each.uid, []).append((view, looked))
+    lost = [(view, looked.lost) for view, looked in zip(so_far.views, so_far.looked, strict=True) if looked.lost]
     for policy in so_far.known.policies:
-        every = [
-            (view, looked)
-            for view, looked in zip(so_far.views, so_far.looked, strict=True)
-            if view.gpu and any(policy.uid == each.uid for each in view.policies)
-        ]
+        every = members.get(policy.uid, [])
         own = [(view, looked) for view, looked in every if len(view.policies) == 1]
         open_ = Counter(view.operation.phase == "Quarantine" for view, _ in own if view.operation)
         made[policy.uid] = status.Tally(
@@ -206,9 +207,7 @@ def _tallies(so_far: Pass, waits: Iterable[Wait]) -> dict[str, status.Tally]:
             quarantined=open_[True],
             uncovered=sum(looked.uncovered for _, looked in own),
             overlapping=[view.name for view, _ in every if len(view.policies) > 1],
-            lost=[
-                view.name for view, looked in zip(so_far.views, so_far.looked, strict=True) if policy.uid in looked.lost
-            ],
+            lost=[view.name for view, uids in lost if policy.uid in uids],
             waits=said.get(policy.name, []),
         )
     return made
@@ -361,6 +360,8 @@ def _idle(known: Snapshot, view: View, policy: NodePolicy) -> Looked:
     if not view.gpu:
         return Looked(waits=waits, again=again)
     settled = _settled(known, view, policy, what, notes)
+    if not (waits or bare):
+        return settled
     return replace(settled, waits=[*waits, *settled.waits], uncovered=bare, again=min(again, settled.again))
 
 

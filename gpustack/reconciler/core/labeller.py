@@ -64,12 +64,13 @@ def surplus(view: View, policy: NodePolicy) -> list[str]:
     """The deploy labels with a value of ours that the node is not to have. The MIG manager's stays (L18)."""
     if not policy.spec.labelling:
         return []
+    ours = [key for key, value in view.deploys.items() if value == "true" and key != keys.OPERANDS]
+    if not ours:
+        return []
     wanted = {f"{keys.DEPLOY}{name}" for name in components(view, policy)}
     if "mig-manager" in policy.spec.components and "mig-manager" not in opted_out(view.node):
         wanted.add(f"{keys.DEPLOY}mig-manager")
-    return sorted(
-        key for key, value in view.deploys.items() if key != keys.OPERANDS and value == "true" and key not in wanted
-    )
+    return sorted(set(ours) - wanted)
 
 
 def unlabelled(view: View, policy: NodePolicy) -> str:

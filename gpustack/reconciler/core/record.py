@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from functools import lru_cache
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal, TypeVar, cast
 
 import msgspec
 
@@ -191,9 +191,13 @@ R = TypeVar("R", Operation, Last, Memory)
 
 
 def read(of: type[R], text: str | None) -> R | None:
-    """The record in TEXT, None for no text. Raises `Unreadable`."""
-    if not text:
-        return None
+    """The record in TEXT, None for no text; nobody changes it. Raises `Unreadable`."""
+    return cast(R, _read(of, text)) if text else None
+
+
+@lru_cache(maxsize=4096)
+def _read(of: type[Operation | Last | Memory], text: str) -> Operation | Last | Memory:
+    """A pass reads an open operation several times, and the next one again; a fleet has no more of them than this."""
     try:
         decoded = msgspec.json.decode(text, type=of)
     except (msgspec.MsgspecError, ValueError, RecursionError) as error:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from typing import Any
 
 from ...api.daemon_sets import DaemonSet
 from ...api.node_policy import NodePolicy
@@ -92,6 +93,17 @@ class Layouts:
     """What is to be written (layouts.py)."""
 
 
+@dataclass
+class Kept:
+    """Views of nodes (view.py) for the next pass, for as long as all that they are made of is the same: in most passes
+    most nodes are. They say nothing that a snapshot doesn't, so they are no part of its meaning."""
+
+    of: Sequence[object] = ()
+    """The policies and drivers by which they were made."""
+    views: Mapping[str, tuple[Node, object, Any]] = field(default_factory=dict)
+    """By UID, with the node and its entry in the ledger."""
+
+
 @dataclass(frozen=True)
 class Snapshot:
     """The cluster as a pass sees it."""
@@ -137,3 +149,4 @@ class Snapshot:
     """Why the last eviction of a pod, by UID, was refused."""
     by_budgets: frozenset[str] = frozenset()
     """UIDs of those that a PodDisruptionBudget refused."""
+    kept: Kept = field(default_factory=Kept, compare=False, repr=False)

@@ -76,7 +76,7 @@ class View:
         """The DaemonSet that installs the node's driver."""
         return self.drivers[0] if self.drivers else None
 
-    @property
+    @cached_property
     def uncovered(self) -> bool:
         """Whether the node is to have a driver of the policy's, and none of its DaemonSets is for the node."""
         return bool(self.policy and self.policy.spec.driver and not self.barred("driver") and self.driver is None)
@@ -152,7 +152,26 @@ def ours(node: Node) -> bool:
 
 def views(known: Snapshot) -> list[View]:
     """Every node that is our business, by name."""
-    return [view(known, node) for node in sorted(known.nodes, key=lambda node: node.metadata.name) if ours(node)]
+    of = (*known.policies, *(part for each in known.driver_sets for part in (each.object, each.newest)))
+    before, ledger = known.kept, known.ledger
+    still = len(of) == len(before.of) and all(
+        new is old or (isinstance(new, str) and new == old) for new, old in zip(of, before.of, strict=True)
+    )
+    kept: dict[str, tuple[Node, object, View]] = {}
+    made: list[View] = []
+    for node in sorted(known.nodes, key=lambda node: node.metadata.name):
+        uid = node.metadata.uid
+        entry = None if ledger is None else (ledger.get(uid),)
+        found = before.views.get(uid) if still else None
+        if found and found[0] is node and found[1] == entry:
+            kept[uid] = found
+        elif ours(node):
+            kept[uid] = node, entry, view(known, node)
+        else:
+            continue
+        made.append(kept[uid][2])
+    before.of, before.views = of, kept
+    return made
 
 
 def view(known: Snapshot, node: Node) -> View:
@@ -168,12 +187,10 @@ def view(known: Snapshot, node: Node) -> View:
         spoilt = open_ is None and keys.OPERATION in annotations and (known.ledger is None or node.uid in known.ledger)
         return View(node, policies, open_, unledgered=other, unreadable=str(why), spoilt=spoilt)
     open_, other = ledgered(known, node, operation)
-    made = View(node, policies, open_, last, memory, other)
-    if made.barred("driver"):
-        return made
-    policy = made.policy
+    policy = policies[0] if len(policies) == 1 else None
     drivers = _drivers(known.driver_sets, policy, node) if policy else _recorded(known, open_)
-    return replace(made, drivers=tuple(drivers))
+    made = View(node, policies, open_, last, memory, other, drivers=tuple(drivers))
+    return replace(made, drivers=()) if drivers and made.barred("driver") else made
 
 
 def operations(known: Snapshot) -> dict[str, Operation]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import copy
 import re
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any, TypeVar
@@ -73,6 +73,8 @@ class Server:
     _objects: dict[str, dict[str, dict[str, Document]]] = field(default_factory=dict)
     _by_node: dict[str, dict[Key, None]] = field(default_factory=dict)
     _decoded: dict[int, tuple[Document, Any]] = field(default_factory=dict)
+    _selected: dict[tuple[str, str, str, str], Sequence[Document]] = field(default_factory=dict)
+    """What was asked for since anything of its kind has changed: most is asked for again and again."""
     _uids: int = 0
 
     # --- the harness: what others than the program do -----------------------------------------------------------------
@@ -143,9 +145,10 @@ class Server:
 
     def all(self, kind: Kind[Any], which: Selection = EVERYTHING) -> Iterator[Document]:
         """The objects of a kind that WHICH selects."""
-        for document in list(self._candidates(kind, which)):
-            if matches(document, which):
-                yield document
+        key = kind.plural, which.namespace, which.labels, which.fields  # a tuple has its hash sooner than a Selection
+        if key not in self._selected:
+            self._selected[key] = [each for each in self._candidates(kind, which) if matches(each, which)]
+        return iter(self._selected[key])
 
     # --- what a request does ------------------------------------------------------------------------------------------
 
@@ -257,6 +260,7 @@ class Server:
 
     def _record(self, kind: Kind[Any], old: Document | None, made: Document | None) -> None:
         self.version += 1
+        self._selected = {key: found for key, found in self._selected.items() if key[0] != kind.plural}
         if made is None and old is not None:
             old = {**old, "metadata": {**old["metadata"], "resourceVersion": str(self.version)}}
         event = Event(self.version, kind.plural, old, made)

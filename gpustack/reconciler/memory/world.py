@@ -182,7 +182,8 @@ class World:
 
     def label(self, node: str, labels: Mapping[str, str | None]) -> None:
         """Merge labels into a node."""
-        if labels:
+        now = self.labels(node)
+        if any(now.get(key) != value for key, value in labels.items()):
             self.server.edit(NODES, node, {"metadata": {"labels": dict(labels)}})
 
     def annotate(self, node: str, annotations: Mapping[str, str | None]) -> None:

@@ -24,7 +24,7 @@ from ..core.engine import Wanted
 from ..core.layouts import read_layouts
 from ..core.pods import to_evict
 from ..core.record import Entry
-from ..core.snapshot import Announced, DriverSet, Precheck, Seen, Snapshot
+from ..core.snapshot import Announced, DriverSet, Kept, Precheck, Seen, Snapshot
 from ..core.view import operations, uses_of, view
 from .clock import Clock
 from .cluster import (
@@ -90,6 +90,7 @@ class Sources:
     seen: Seen = field(default_factory=Seen)
     _claims: str = CLAIMS.version
     _used: dict[str, tuple[int, datetime]] = field(default_factory=dict)
+    _kept: Kept = field(default_factory=Kept)
 
     def __post_init__(self) -> None:
         inside = self.namespace
@@ -167,6 +168,7 @@ class Sources:
             backoff=self.refusals.backoff(),
             refusals=self.refusals.texts(),
             by_budgets=self.refusals.by_budgets(),
+            kept=self._kept,
         )
 
     async def closer(self, known: Snapshot, wanted: Wanted) -> Snapshot:
@@ -177,17 +179,17 @@ class Sources:
         listed = dict(zip(nodes, lists, strict=True))
         pods = {node: each for node, each in listed.items() if not isinstance(each, str)}
         unread = {node: each for node, each in listed.items() if isinstance(each, str)}
-        known = replace(known, pods=pods, unread=unread)
-        known = self._counted(replace(known, claims=await self._held(pods.values())))
-        return replace(known, prechecks={**known.prechecks, **await self._try(known, wanted.candidates)})
+        known = replace(known, pods=pods, unread=unread, claims=await self._held(pods.values()))
+        self._count(known)
+        prechecks = {**known.prechecks, **await self._try(known, wanted.candidates)}
+        return replace(known, used=self._fresh(known.now), prechecks=prechecks)
 
-    def _counted(self, known: Snapshot) -> Snapshot:
-        """KNOWN with how many pods use a GPU of the nodes whose pods it has, which is remembered for a while."""
+    def _count(self, known: Snapshot) -> None:
+        """Remember for a while how many pods use a GPU of the nodes whose pods KNOWN has."""
         for node in known.nodes:
             if (listed := known.pods.get(node.name)) is not None:
                 using = to_evict(listed, uses_of(known, view(known, node)))
                 self._used[node.uid] = len(using), known.now
-        return replace(known, used=self._fresh(known.now))
 
     def _fresh(self, now: datetime) -> Mapping[str, int]:
         self._used = {uid: each for uid, each in self._used.items() if now - each[1] < COUNTED_FOR}

@@ -93,7 +93,8 @@ class Runner:
         nodes = {node.name: node for node in known.nodes}
         self.performer.finished = lambda action: report.finished(self.metrics, known, nodes, action, self.clock.now())
         outcome = await self.performer.perform(decision)
-        report.show(self.metrics, self._base(), decision)
+        now = replace(known, nodes=self.sources.nodes.all(), policies=self.sources.policies.all())
+        report.show(self.metrics, now, decision)
         report.stand(self.metrics, known, decision, outcome.done)
         seconds = self.clock.monotonic() - began
         self.metrics.passes.observe(seconds)

@@ -14,7 +14,6 @@ The program goes on with what it remembers, unless a fault restarts it, so its m
 
 from __future__ import annotations
 
-import copy
 import json
 import re
 from bisect import bisect_right
@@ -33,7 +32,7 @@ from gpustack.reconciler.memory.world import World
 from gpustack.reconciler.shell.cluster import LEASES, NODES, PODS, POLICIES
 
 from . import moment as m
-from .history import STEPS, History
+from .history import STEPS, History, copied
 from .watcher import ViolationError
 
 Step = tuple[str, int]
@@ -187,23 +186,6 @@ def _moments(world: World) -> Iterator[float]:
 
 
 # --- states -----------------------------------------------------------------------------------------------------------
-
-
-def copied(history: History) -> History:
-    """A copy that goes its own way. Objects of the API are never changed, so both have the same."""
-    server = history.world.server
-    server.history.clear()
-    server.writes.clear()
-    shared: list[Any] = [one for of in server._objects.values() for names in of.values() for one in names.values()]
-    shared += [each for pair in server._decoded.values() for each in pair]
-    for replica in (history.replica, history.other):
-        runner = replica.runner
-        shared += [runner.log, runner.metrics, runner.decided]
-        shared += [each for watch in runner.sources.watches for each in watch.items.values()]
-    shared += [*history.watcher.seen.values(), history.want]
-    made = copy.deepcopy(history, {id(each): each for each in shared})
-    made.want = copy.copy(history.want)
-    return made
 
 
 def canonical(history: History) -> Key:

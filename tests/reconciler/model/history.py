@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import copy
 from collections.abc import Callable
 from datetime import timedelta
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 from gpustack.reconciler.core import engine
@@ -214,6 +215,35 @@ class History(Upheavals):
 async def _end(task: asyncio.Task[Any]) -> None:
     with contextlib.suppress(asyncio.CancelledError):
         await task
+
+
+def copied(history: History) -> History:
+    """A copy that goes its own way. Objects of the API are never changed, so both have the same."""
+    server = history.world.server
+    server.history.clear()
+    server.writes.clear()
+    server._selected.clear()
+    shared: list[Any] = [one for of in server._objects.values() for names in of.values() for one in names.values()]
+    shared += [each for pair in server._decoded.values() for each in pair]
+    for replica in (history.replica, history.other):
+        runner = replica.runner
+        runner.sources._kept.views = {}
+        shared += [runner.log, runner.metrics, runner.decided, *runner.sources._kept.of]
+        shared += [each for watch in runner.sources.watches for each in watch.items.values()]
+    shared += [*history.watcher.seen.values(), history.want]
+    made = copy.deepcopy(history, {id(each): each for each in shared})
+    made.want = copy.copy(history.want)
+    return made
+
+
+@cache
+def _begun(nodes: int, installed: bool, limits: int, kept: bool) -> History:
+    return History(nodes, installed=installed, limits=limits, kept=kept)
+
+
+def begun(nodes: int = 3, *, installed: bool = True, limits: int = 0, kept: bool = False) -> History:
+    """As `History`, which takes its time to install a cluster: the same of a copy, where one was made before."""
+    return copied(_begun(nodes, installed, limits, kept))
 
 
 Step = Callable[[History, int], Any]
