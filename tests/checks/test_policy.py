@@ -16,7 +16,7 @@ from tests.components.common import spec
 POOL = {"name": "p", "os": "ubuntu22.04"}
 ASKED: dict[str, dict[str, Any]] = {
     "dashboards": {"dashboards": {}},
-    "tenancy": {"tenancy": {"priorityClass": {}}},
+    "tenancy": {"tenancy": {}, "gpuCluster": {}},
     "kubevirt": {"kubevirt": {}},
     "gpuCluster": {"gpuCluster": {}},
     "drivers": {"drivers": [{"name": "d"}]},
@@ -64,7 +64,9 @@ def test_defaults_are_accepted(release: str) -> None:
 
 def test_all_that_is_asked_for_is_refused_at_once() -> None:
     """Several such fields are several findings."""
-    paths = [finding.path for finding in found("GPU101", spec(nodePools=[POOL], dashboards={}, tenancy={}))]
+    paths = [
+        finding.path for finding in found("GPU101", spec(nodePools=[POOL], dashboards={}, tenancy={}, gpuCluster={}))
+    ]
     assert paths == ["spec.dashboards", "spec.tenancy"]
 
 

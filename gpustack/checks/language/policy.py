@@ -30,8 +30,8 @@ def not_rendered_yet(cluster: Cluster) -> Iterator[Hit]:
 def unrendered(spec: ClusterPolicySpec) -> Iterator[tuple[str, bool, str]]:
     """(path, whether the policy asks for it, words for it) of everything that is accepted and not rendered."""
 
-    for name, words in (("dashboards", "dashboards are"), ("tenancy", "tenancy is")):
-        yield name, getattr(spec, name) is not None, words
+    yield "dashboards", spec.dashboards is not None, "dashboards are"
+    yield "tenancy", spec.tenancy is not None and spec.gpuCluster is not None, "tenancy beside gpuCluster is"
 
 
 @rule("GPU102", "error")

@@ -7,16 +7,5 @@ from __future__ import annotations
 
 from typing import Any
 
-from .base import Section
-
 Undecided = dict[str, Any]
 """A map whose keys are not decided yet."""
-
-
-class Tenancy(Section):
-    """What keeps tenants of a cluster apart."""
-
-    priorityClass: Undecided | None = None
-    """PriorityClass for GPU workloads. Absent: none."""
-    resourceQuota: Undecided | None = None
-    """ResourceQuota for GPUs per namespace. Absent: none."""

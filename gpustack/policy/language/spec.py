@@ -32,6 +32,7 @@ from .nfd import Nfd
 from .node_pools import NodePool, unique_names
 from .nvidia_driver import NvidiaDriver
 from .reconciler import Reconciler
+from .tenancy import Tenancy
 from .types import ClusterName, Release
 from .validator import Validator
 
@@ -136,8 +137,8 @@ class PolicySpec(Section):
     """Alerts about GPUs, as a PrometheusRule. Absent: none but those of the reconciler."""
     dashboards: future.Undecided | None = None
     """Dashboards. Not rendered yet. Absent: none."""
-    tenancy: future.Tenancy | None = None
-    """PriorityClasses and quotas of tenants. Not rendered yet. Absent: none."""
+    tenancy: Tenancy | None = None
+    """Who may use how much of the GPUs. Absent: whoever comes first."""
     kubevirt: KubeVirt | None = None
     """GPUs that KubeVirt lets virtual machines use. Absent: its configuration is left alone."""
 

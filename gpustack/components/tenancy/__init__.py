@@ -1,0 +1,1 @@
+"""What tenants are given, and what their pods may not do."""

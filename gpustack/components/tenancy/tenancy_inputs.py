@@ -1,0 +1,126 @@
+"""Inputs of what tenants are given, and of what their pods may not do."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Literal
+
+from ...policy.language.guards import knows_policies
+from ..parts.common_inputs import DEFAULT_DRIVER_DIR, DEFAULT_INSTALL_DIR, Inputs
+
+if TYPE_CHECKING:
+    from ...cluster.resolve import Cluster
+    from ...policy.language.tenancy import Admission, Tenancy, Tenant
+
+HARD = ("NoSchedule", "NoExecute")
+CDI_DIRS = ("/etc/cdi", "/run/cdi")
+NODE_DIRS = ("/dev", "/run/nvidia")
+"""Folders by which a container reaches GPUs that it didn't ask for: devices, the driver and its sockets."""
+
+
+class Hold(Inputs):
+    """A tenant's namespace and its quota: the number of every resource that the cluster's nodes offer."""
+
+    name: str
+    namespace: str
+    create: bool = False
+    quota: dict[str, int] = {}
+    limits: dict[str, dict[str, Any]] = {}
+    max_per_pod: int = 0
+    priorities: tuple[str, ...] = ()
+
+
+class PriorityInputs(Inputs):
+    """A PriorityClass."""
+
+    name: str
+    value: int
+    preempts: bool
+    description: str = ""
+
+
+class Offered(Inputs):
+    """A resource of the nodes. `taints` are those that keep pods away, by pool: key, value and effect of each; empty
+    where a pool that offers it has none. `shared`: one of it is not one pod's alone on any node.
+    """
+
+    name: str
+    taints: tuple[tuple[tuple[str, str, str], ...], ...] = ()
+    shared: bool = False
+
+
+class AdmissionInputs(Inputs):
+    """What pods of tenants may not do: `folders` are those of the node that they don't mount."""
+
+    mode: Literal["Audit", "Deny"]
+    folders: tuple[str, ...]
+    opt_in: bool
+
+
+class TenancyInputs(Inputs):
+    """The tenants, the PriorityClasses, what nodes offer, and the rules for the tenants' pods, None for none."""
+
+    tenants: tuple[Hold, ...]
+    priorities: tuple[PriorityInputs, ...] = ()
+    resources: tuple[Offered, ...] = ()
+    admission: AdmissionInputs | None = None
+
+
+def from_cluster(cluster: Cluster) -> TenancyInputs | None:
+    """None where the policy has no tenants and no priorities."""
+    tenancy = cluster.spec.tenancy
+    if tenancy is None or not (tenancy.tenants or tenancy.priorities):
+        return None
+    return TenancyInputs(
+        tenants=tuple(_hold(cluster, tenancy, each) for each in tenancy.tenants),
+        priorities=tuple(
+            PriorityInputs(**each.model_dump(include=set(PriorityInputs.model_fields))) for each in tenancy.priorities
+        ),
+        resources=offered(cluster),
+        admission=_admission(cluster, tenancy.admission) if tenancy.tenants else None,
+    )
+
+
+def _hold(cluster: Cluster, tenancy: Tenancy, tenant: Tenant) -> Hold:
+    """What TENANT has. In a cohort it may have what all have: its queue says what is its own."""
+    lent = tenancy.queues is not None and tenancy.queues.borrow
+    quota = {name: 0 for pool in cluster.capacity for name in sorted(pool.units)}
+    for grant in cluster.tenancy[0]:
+        if lent or grant.tenant == tenant.name:
+            quota[grant.resource] += grant.number
+    return Hold(
+        name=tenant.name,
+        namespace=tenant.home,
+        create=tenant.createNamespace,
+        quota=dict(sorted(quota.items())),
+        limits={key: value for key, value in tenant.limits.model_dump().items() if value} if tenant.limits else {},
+        max_per_pod=tenant.maxPerPod or 0,
+        priorities=tuple(tenant.priorities),
+    )
+
+
+def offered(cluster: Cluster) -> tuple[Offered, ...]:
+    """The resources that nodes of pools advertise, by name."""
+    by_name = cluster.offer.tolerated_by_name
+    found: dict[str, Offered] = {}
+    for pool, capacity in zip(cluster.pools, cluster.capacity, strict=True):
+        for name, unit in capacity.units.items():
+            hard = [each for each in pool.said.taints if each.effect in HARD and not (by_name and each.key == name)]
+            taints = tuple((each.key, each.value or "", each.effect) for each in hard)
+            before = found.get(name)
+            free = not taints or (before is not None and not before.taints)
+            found[name] = Offered(
+                name=name,
+                taints=() if free else (*(before.taints if before else ()), taints),
+                shared=unit.shared_by > 1 and (before is None or before.shared),
+            )
+    return tuple(found[name] for name in sorted(found))
+
+
+def _admission(cluster: Cluster, said: Admission) -> AdmissionInputs | None:
+    if said.mode == "Off" or not knows_policies(cluster.spec):
+        return None
+    spec = cluster.spec
+    own = (spec.hostPaths.driverInstallDir or DEFAULT_DRIVER_DIR, spec.toolkit.installDir or DEFAULT_INSTALL_DIR)
+    kubelet = f"{spec.hostPaths.kubeletRootDir}/device-plugins"
+    folders = dict.fromkeys((*NODE_DIRS, *CDI_DIRS, "/var/run/cdi", "/var/run/nvidia", kubelet, *own))
+    return AdmissionInputs(mode=said.mode, folders=tuple(folders), opt_in=said.sharingOptIn)

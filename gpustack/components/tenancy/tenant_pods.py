@@ -1,0 +1,119 @@
+"""What pods of tenants may not do, as an admission policy: reach GPUs that they didn't ask for, and take more than one
+pod may.
+
+Solves: a quota counts what pods ask for. A pod that is privileged, that mounts the devices of its node or says which
+of them are to be visible asks for nothing and has all of them; so has one with an annotation of CDI. That limits equal
+requests is the API server's own rule of extended resources, and isn't repeated. What an image sets is seen by nobody
+here: the toolkit is told to believe privileged pods alone (GPU733).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from ...model import Body
+from ..parts import admission
+from ..parts.admission import listed, over, quoted
+from .tenancy_inputs import AdmissionInputs, Hold, Offered, TenancyInputs
+
+NAME = "gpustack-tenant-pods"
+SHARES = "gpustack.dev/shares-gpu"
+"""The label by which a pod says that it may share a GPU."""
+KINDS = ("containers", "initContainers", "ephemeralContainers")
+VISIBLE = "NVIDIA_VISIBLE_DEVICES"
+HARMLESS = ("", "none", "void")
+"""Values of that variable by which no GPU is visible (the container toolkit's documentation of it)."""
+
+
+def tenant_pods(inputs: TenancyInputs, said: AdmissionInputs) -> Iterator[Body]:
+    """The policy over pods of the tenants' namespaces, and its binding."""
+    homes = [tenant.namespace for tenant in inputs.tenants]
+    return admission.policy(
+        NAME,
+        said.mode,
+        rules=[over("", "pods", "CREATE"), over("", "pods/ephemeralcontainers", "UPDATE")],
+        condition={"name": "tenant", "expression": f"request.namespace in {listed(homes)}"},
+        variables=[{"name": "folders", "expression": listed(said.folders)}, parts_of_paths()],
+        validations=dict(rules(inputs, said)),
+    )
+
+
+def parts_of_paths() -> Body:
+    """The variable with the paths of the node that a pod mounts, as the kernel reads them: /run//nvidia/ is a way to
+    /run/nvidia.
+    """
+    mounted = "object.spec.?volumes.orValue([]).filter(volume, has(volume.hostPath))"
+    steps = "volume.hostPath.path.split('/').filter(step, step != '' && step != '.')"
+    return {"name": "mounted", "expression": f"{mounted}.map(volume, '/' + {steps}.join('/'))"}
+
+
+def rules(inputs: TenancyInputs, said: AdmissionInputs) -> Iterator[tuple[str, str]]:
+    """What a pod is told, and the expression that holds of every other."""
+    within = "path == folder || path.startsWith(folder + '/') || path == '/' || folder.startsWith(path + '/')"
+    mounts = f"variables.mounted.exists(path, variables.folders.exists(folder, {within}))"
+    yield "a tenant's pod mounts no folder of the node by which it reaches its GPUs", f"!{mounts}"
+    privileged = "each.?securityContext.privileged.orValue(false)"
+    yield "a tenant's pod isn't privileged: it would have every GPU of its node", none(privileged)
+    visible = f"item.name == {quoted(VISIBLE)} && !(item.?value.orValue('all') in {listed(HARMLESS)})"
+    yield (
+        f"a tenant's pod doesn't set {VISIBLE}: it gets the GPUs that it asks for",
+        none(f"each.?env.orValue([]).exists(item, {visible})"),
+    )
+    yield (
+        "a tenant's pod has no annotation of CDI: it gets the GPUs that it asks for",
+        "!object.metadata.?annotations.orValue({}).exists(key, key.startsWith('cdi.k8s.io/'))",
+    )
+    for one in inputs.resources:
+        if one.taints:
+            ways = " || ".join(" && ".join(tolerates(*taint) for taint in pool) for pool in one.taints)
+            words = " or ".join(", ".join(taint[0] for taint in pool) for pool in one.taints)
+            yield f"a pod that asks for {one.name} tolerates the taint {words}", f"!{asks([one])} || {ways}"
+    if shared := [one for one in inputs.resources if one.shared and said.opt_in]:
+        label = f"object.metadata.?labels[?{quoted(SHARES)}].orValue('') == 'true'"
+        yield (
+            f'a pod that asks for a GPU which others use too has the label {SHARES}: "true"',
+            f"!{asks(shared)} || {label}",
+        )
+    for tenant in inputs.tenants:
+        yield from of(tenant, inputs.resources)
+
+
+def of(tenant: Hold, resources: tuple[Offered, ...]) -> Iterator[tuple[str, str]]:
+    """The rules for pods of TENANT alone."""
+    others = f"request.namespace != {quoted(tenant.namespace)}"
+    if tenant.priorities:
+        has = f"object.spec.?priorityClassName.orValue('') in {listed(tenant.priorities)}"
+        words = " or ".join(tenant.priorities)
+        what = f"a pod of {tenant.name} that asks for GPUs has the priority {words}"
+        yield what, f"{others} || !{asks(resources)} || {has}"
+    if tenant.max_per_pod and resources:
+        each = " + ".join(f"quantity({limit(one)}.orValue('0')).asInteger()" for one in resources)
+        most = tenant.max_per_pod
+        main = f"object.spec.containers.map(each, {each}).sum() <= {most}"
+        before = f"object.spec.?initContainers.orValue([]).all(each, {each} <= {most})"
+        what = f"a pod of {tenant.name} asks for {most} GPUs or slices at most"
+        yield what, f"{others} || {main} && {before}"
+
+
+def none(condition: str) -> str:
+    """The expression that CONDITION holds of no container, called `each`."""
+    return " && ".join(f"!object.spec.?{kind}.orValue([]).exists(each, {condition})" for kind in KINDS)
+
+
+def asks(resources: Iterable[Offered]) -> str:
+    """The expression that a container asks for one of RESOURCES."""
+    named = " || ".join(f"{limit(one)}.hasValue()" for one in resources) or "false"
+    return "(" + " || ".join(f"object.spec.?{kind}.orValue([]).exists(each, {named})" for kind in KINDS[:2]) + ")"
+
+
+def limit(one: Offered) -> str:
+    """The limit of ONE of a container, as an optional. The type checker of policies knows no limits, hence dyn."""
+    return f"dyn(each).?resources.?limits[?{quoted(one.name)}]"
+
+
+def tolerates(key: str, value: str, effect: str) -> str:
+    """The expression that a pod tolerates a taint."""
+    same_key = f"(one.?key.orValue('') in ['', {quoted(key)}])"
+    same_effect = f"(one.?effect.orValue('') in ['', {quoted(effect)}])"
+    same = f"(one.?operator.orValue('Equal') == 'Exists' || one.?value.orValue('') == {quoted(value)})"
+    return f"object.spec.?tolerations.orValue([]).exists(one, {same_key} && {same_effect} && {same})"

@@ -1,0 +1,163 @@
+"""`tenancy`: who may use how much of the GPUs, and what the pods of those who share them may not do.
+
+Solves: a quota over a name that no node offers bounds nothing, and one that leaves out a name leaves it free. So a
+tenant is given GPUs or slices of a pool, and the names follow from what the nodes of that pool offer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, Field, model_validator
+
+from gpustack.model import INT32
+
+from .base import Section, items, mapping, own, section
+from .forms import form, refuse, refuse_at
+from .types import AtLeast1, DnsLabel, DnsSubdomain, Quantities
+
+NVIDIA = "nvidia.com/"
+HIGHEST = 1_000_000_000
+"""What a PriorityClass of a user may be at most; more is the system's (kubernetes.io/docs/concepts/scheduling-eviction/
+pod-priority-preemption)."""
+PLENTY: dict[str, int | str] = {"cpu": "100k", "memory": "1Pi", "ephemeral-storage": "1Pi"}
+"""Not a limit anybody wants, but Kueue admits no job that asks for something that its queue doesn't name."""
+AS_SHARED = "gpu"
+"""What slices are called that are no part of a GPU: shares of a whole one."""
+
+
+class Part(Section):
+    """What a tenant is given of a pool: one of the three."""
+
+    gpus: AtLeast1 | None = None
+    """Whole GPUs, where the pool's are neither cut nor shared. Absent: not said so."""
+    slices: dict[str, AtLeast1] = mapping()
+    """Parts of GPUs: by MIG profile (`3g.40gb: 2`), or `gpu` for shares of GPUs that are shared and not cut.
+    Absent: not said so."""
+    share: Annotated[str, form("share")] | None = None
+    """A part of all that the pool offers, such as 25%, rounded down. Needs the pool's `count`; under an autoscaler it
+    is of the most. Absent: not said so."""
+
+    @model_validator(mode="after")
+    def _one(self) -> Part:
+        if sum(map(bool, (self.gpus, self.slices, self.share))) != 1:
+            what = "a tenant is given gpus, slices or a share of a pool, one of them"
+            raise refuse("tenant_part", what, "write {gpus: 4}, {slices: {3g.40gb: 2}} or {share: 25%}")
+        return self
+
+
+def _no_gpus(amounts: dict[str, Any]) -> dict[str, Any]:
+    for name in amounts:
+        if name.startswith(NVIDIA):
+            what = f"{name} in a LimitRange: a max refuses every pod without a GPU, and a default gives it one"
+            raise refuse_at((name,), refuse("limit_range", what, "use maxPerPod"), name)
+    return amounts
+
+
+Amounts = Annotated[Quantities, AfterValidator(_no_gpus)]
+
+
+class ContainerLimits(Section):
+    """What a LimitRange gives to containers of the namespace, and bounds: processors, memory, ephemeral storage."""
+
+    default: Amounts = mapping()
+    """Limits of a container that has none. Absent: none."""
+    defaultRequest: Amounts = mapping()
+    """Requests of a container that has none. Absent: none."""
+    max: Amounts = mapping()
+    """The most that a container may have. Absent: no bound."""
+
+
+class Tenant(Section):
+    """Who has a namespace of the cluster, and how much of its GPUs."""
+
+    name: DnsLabel
+    """Name of the tenant, and of its queue. Layers merge tenants by it."""
+    namespace: DnsLabel | None = None
+    """The namespace of its pods. Absent: called like the tenant."""
+    createNamespace: bool = False
+    """Whether the namespace is rendered. It is never pruned. Absent: false, somebody else makes it."""
+    pools: dict[DnsLabel, Part] = mapping()
+    """What it may use, by the name of the node pool. Absent: nothing."""
+    maxPerPod: AtLeast1 | None = None
+    """How many GPUs or slices one pod may ask for. Absent: no bound but the quota."""
+    priorities: list[DnsSubdomain] = items()
+    """PriorityClasses that its pods may have. Absent: any, so also the one that evicts all others."""
+    limits: ContainerLimits | None = None
+    """Defaults and bounds of its containers, as a LimitRange. Absent: none."""
+
+    @property
+    def home(self) -> str:
+        """The namespace of its pods."""
+        return self.namespace or self.name
+
+
+class Priority(Section):
+    """A PriorityClass for pods that use GPUs."""
+
+    name: DnsSubdomain
+    """Name of the class."""
+    value: Annotated[int, Field(ge=-INT32, le=HIGHEST)]
+    """The higher, the sooner a pod is placed. Kubernetes never changes it: a new value needs a new name."""
+    preempts: bool = True
+    """Whether pods of the class evict others to find room. Absent: true."""
+    description: str = ""
+    """What it is for. Absent: nothing is said."""
+
+
+class Queues(Section):
+    """Queues in front of the tenants' quotas. The program is somebody else's installation."""
+
+    kind: Literal["kueue", "kai"]
+    """`kueue`: a ResourceFlavor for each pool, a ClusterQueue and a LocalQueue for each tenant (Kueue 0.15 or later).
+    `kai`: a Queue of the KAI scheduler for each tenant, which counts whole GPUs."""
+    cohort: DnsLabel = "gpus"
+    """Name of the cohort, or of the queue above all others. Absent: gpus."""
+    borrow: bool = True
+    """Whether a tenant may use what others leave idle, until they want it. Absent: true."""
+    localQueue: DnsLabel = "default"
+    """Name of the LocalQueue in each namespace; jobs without a queue go to one called default. Absent: default."""
+    beside: Quantities = Field(default_factory=lambda: dict(PLENTY))
+    """How much of what else jobs ask for each tenant has in each pool; Kueue admits no job that asks for something
+    that its queue doesn't name. Absent: more processors and memory than there are."""
+
+
+class Admission(Section):
+    """What pods in the tenants' namespaces may not do, as a ValidatingAdmissionPolicy: see the docs for the list."""
+
+    mode: Literal["Audit", "Deny", "Off"] = own("tenancy.admission.mode")
+    """`Audit` warns who sent the pod and notes it in the audit log, `Deny` refuses it, `Off` renders nothing. Absent:
+    Audit, so that you see first whom it would hit."""
+    sharingOptIn: bool = own("tenancy.admission.sharingOptIn")
+    """Whether pods that ask for shared GPUs need the label gpustack.dev/shares-gpu: "true". Absent: true."""
+
+
+class Tenancy(Section):
+    """Who may use how much of the GPUs."""
+
+    tenants: list[Tenant] = items()
+    """The tenants. Absent: none."""
+    priorities: list[Priority] = items()
+    """PriorityClasses that are rendered. Absent: none."""
+    queues: Queues | None = None
+    """Queues of Kueue or the KAI scheduler. Absent: none."""
+    admission: Admission = section()
+    """What pods in the tenants' namespaces may not do."""
+
+    @model_validator(mode="after")
+    def _each_once(self) -> Tenancy:
+        for path, what, name in self._named_twice():
+            raise refuse_at(path, refuse("twice", f"two {what} are called {name}", "give each a name of its own"), name)
+        return self
+
+    def _named_twice(self) -> Iterator[tuple[tuple[str | int, ...], str, str]]:
+        """The path of each name that an earlier one has, what it names, and the name."""
+        for path, what, names in (
+            ("tenants", "tenants", [each.name for each in self.tenants]),
+            ("tenants", "tenants' namespaces", [each.home for each in self.tenants]),
+            ("priorities", "priorities", [each.name for each in self.priorities]),
+        ):
+            for index, name in enumerate(names):
+                if name in names[:index]:
+                    yield (path, index, "name"), what, name

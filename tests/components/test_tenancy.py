@@ -1,0 +1,169 @@
+"""What tenants are given: quotas over the names that nodes offer, queues from the same table, and their pods' rules."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import pytest
+
+from gpustack.cluster.resolve import resolve
+from gpustack.components.tenancy.queues import Queues
+from gpustack.components.tenancy.tenancy import Tenancy
+from gpustack.model import Body
+from tests.components.common import chart, spec
+
+H100 = {"os": "ubuntu24.04", "gpuProduct": "NVIDIA-H100-80GB-HBM3", "gpusPerNode": 8, "count": 2}
+A100 = {"os": "ubuntu24.04", "gpuProduct": "NVIDIA-A100-SXM4-80GB", "gpusPerNode": 8, "count": 1}
+OS = "feature.node.kubernetes.io/system-os_release."
+TAINT = {"key": "nvidia.com/gpu", "effect": "NoSchedule"}
+WHOLE = {"name": "whole", "nodeSelector": {"example.com/pool": "whole"}, "taints": [TAINT], **H100}
+CUT = {
+    "name": "cut",
+    "nodeSelector": {"example.com/pool": "cut"},
+    "sharing": {"mig": {"layout": {"3g.40gb": 2}}},
+    **A100,
+}
+SHARED = {"name": "shared", "nodeSelector": {"example.com/pool": "shared"}, **H100}
+SHARED["sharing"] = {"timeSlicing": {"replicas": 4}}
+
+
+def objects(*tenants: Body, pools: tuple[Body, ...] = (WHOLE, CUT), **tenancy: Any) -> dict[str, Body]:
+    """The objects of a policy with these tenants, by kind and name, those of a namespace by that too."""
+    cluster = resolve(
+        spec(nodePools=list(pools), mig={"strategy": "mixed"}, tenancy={"tenants": list(tenants), **tenancy})
+    )
+    assert not cluster.tenancy[1], "a test's tenants are given what there is"
+    made = [*Tenancy(chart(), f"t-{next(_ids)}", cluster).resources()]
+    made += Queues(chart(), f"q-{next(_ids)}", cluster).resources()
+    return {"/".join(filter(None, (each.kind, each.namespace, each.name))): each.body for each in made}
+
+
+_ids = itertools.count()
+
+
+def hard(found: dict[str, Body], namespace: str) -> dict[str, str]:
+    """The quota of NAMESPACE."""
+    return dict(found[f"ResourceQuota/{namespace}/gpustack-gpus"]["spec"]["hard"])
+
+
+def test_a_quota_names_every_resource() -> None:
+    """What a tenant isn't given is bounded by 0: a quota leaves free what it doesn't name. It counts extended
+    resources as requests (kubernetes.io/docs/concepts/policy/resource-quotas).
+    """
+    found = objects({"name": "team-a", "pools": {"whole": {"gpus": 4}}})
+    assert hard(found, "team-a") == {"requests.nvidia.com/gpu": "4", "requests.nvidia.com/mig-3g.40gb": "0"}
+
+
+def test_names_follow_the_pools() -> None:
+    """Slices of a pool are counted by the name that its nodes offer them under; a share is of all that the pool has:
+    8 GPUs with 2 instances each.
+    """
+    found = objects(
+        {"name": "team-a", "namespace": "lab", "pools": {"cut": {"slices": {"3g.40gb": 3}}}},
+        {"name": "team-b", "pools": {"cut": {"share": "30%"}, "whole": {"gpus": 1}}},
+    )
+    assert hard(found, "lab") == {"requests.nvidia.com/gpu": "0", "requests.nvidia.com/mig-3g.40gb": "3"}
+    assert hard(found, "team-b") == {"requests.nvidia.com/gpu": "1", "requests.nvidia.com/mig-3g.40gb": "4"}
+
+
+def test_shares_of_whole_gpus() -> None:
+    """Time slices are counted under the name of GPUs: 16 GPUs in 4 shares each are 64, of which a half is 32."""
+    found = objects({"name": "team-a", "pools": {"shared": {"share": "50%"}}}, pools=(SHARED,))
+    assert hard(found, "team-a") == {"requests.nvidia.com/gpu": "32"}
+
+
+@pytest.mark.parametrize(
+    ("part", "pools", "reason"),
+    [
+        ({"gpus": 1}, (CUT,), "nodes of cut offer no gpu"),
+        ({"gpus": 1}, (SHARED,), "GPUs of shared are not handed out whole"),
+        ({"slices": {"1g.10gb": 1}}, (CUT,), "nodes of cut offer no 1g.10gb"),
+        ({"share": "1%"}, ({**CUT, "gpusPerNode": 1},), "1% of 2 nvidia.com/gpu is less than one"),
+        ({"share": "50%"}, ({**CUT, "count": None},), "a share of cut can't be told"),
+        ({"gpus": 1}, ({**WHOLE, "name": "other"},), "there is no node pool"),
+    ],
+)
+def test_what_is_not_there(part: Body, pools: tuple[Body, ...], reason: str) -> None:
+    """A tenant that is given what the nodes don't offer is told so, and no quota is rendered for it."""
+    name = "whole" if pools[0]["name"] == "other" else pools[0]["name"]
+    cluster = resolve(spec(nodePools=list(pools), tenancy={"tenants": [{"name": "a", "pools": {name: part}}]}))
+    held, ((path, unheld),) = cluster.tenancy
+    assert not held
+    assert path == f"spec.tenancy.tenants[0].pools.{name}"
+    assert reason in unheld.why
+
+
+@pytest.mark.parametrize("namespace", ["gpu-operator", "kube-system", "openshift-monitoring"])
+def test_namespaces_of_the_cluster(namespace: str) -> None:
+    """The stack's namespace is no tenant's: a quota of 0 there would end the validator's pods."""
+    cluster = resolve(spec(tenancy={"tenants": [{"name": "a", "namespace": namespace}]}))
+    assert [path for path, _ in cluster.tenancy[1]] == ["spec.tenancy.tenants[0]"]
+
+
+def test_a_cohort_lends() -> None:
+    """Where a queue borrows, its pods may have what the whole cohort has, so the quota doesn't stand in the way; the
+    queue's nominal quota is what is its own.
+    """
+    tenants = [{"name": "a", "pools": {"whole": {"gpus": 4}}}, {"name": "b", "pools": {"whole": {"gpus": 12}}}]
+    found = objects(*tenants, queues={"kind": "kueue"})
+    assert hard(found, "a")["requests.nvidia.com/gpu"] == "16"
+    resources = found["ClusterQueue/a"]["spec"]["resourceGroups"][0]["flavors"][0]["resources"]
+    assert resources[-1] == {"name": "nvidia.com/gpu", "nominalQuota": "4"}
+    closed = objects(*tenants, queues={"kind": "kueue", "borrow": False})
+    assert hard(closed, "a")["requests.nvidia.com/gpu"] == "4"
+    resources = closed["ClusterQueue/a"]["spec"]["resourceGroups"][0]["flavors"][0]["resources"]
+    assert resources[-1] == {"name": "nvidia.com/gpu", "nominalQuota": "4", "borrowingLimit": "0"}
+
+
+def test_kueue() -> None:
+    """A pool is a flavor with its labels and tolerations; every flavor of a group names all of the group's resources in
+    their order, as Kueue demands.
+    """
+    tenant = {"name": "a", "pools": {"whole": {"gpus": 4}, "cut": {"slices": {"3g.40gb": 2}}}}
+    found = objects(tenant, queues={"kind": "kueue"})
+    assert found["ResourceFlavor/whole"]["spec"] == {
+        "nodeLabels": {"example.com/pool": "whole", f"{OS}ID": "ubuntu", f"{OS}VERSION_ID": "24.04"},
+        "tolerations": [{"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"}],
+    }
+    (group,) = found["ClusterQueue/a"]["spec"]["resourceGroups"]
+    assert [flavor["name"] for flavor in group["flavors"]] == ["whole", "cut"]
+    for flavor in group["flavors"]:
+        assert [each["name"] for each in flavor["resources"]] == group["coveredResources"]
+    assert {"cpu", "memory", "nvidia.com/gpu", "nvidia.com/mig-3g.40gb"} <= set(group["coveredResources"])
+    assert found["LocalQueue/a/default"]["spec"]["clusterQueue"] == "a"
+
+
+def test_kai() -> None:
+    """A queue of the KAI scheduler for each tenant, below one for all, in GPUs."""
+    found = objects({"name": "a", "pools": {"whole": {"gpus": 4}}}, queues={"kind": "kai", "borrow": False})
+    assert found["Queue/a"]["spec"]["parentQueue"] == "gpus"
+    assert found["Queue/a"]["spec"]["resources"]["gpu"] == {"quota": 4, "limit": 4, "overQuotaWeight": 1}
+    assert found["Queue/gpus"]["spec"]["resources"]["gpu"]["quota"] == -1
+
+
+def test_namespaces_are_somebody_elses() -> None:
+    """A namespace is rendered where the policy asks for it, and never otherwise: a prune would empty it."""
+    assert "Namespace/a" not in objects({"name": "a"})
+    assert "Namespace/a" in objects({"name": "a", "createNamespace": True})
+
+
+def test_priorities() -> None:
+    """A PriorityClass says whether its pods evict others."""
+    found = objects(priorities=[{"name": "low", "value": 5, "preempts": False}, {"name": "high", "value": 9}])
+    assert found["PriorityClass/low"]["preemptionPolicy"] == "Never"
+    assert found["PriorityClass/high"] | {"metadata": {}} == {
+        "apiVersion": "scheduling.k8s.io/v1",
+        "kind": "PriorityClass",
+        "metadata": {},
+        "value": 9,
+        "preemptionPolicy": "PreemptLowerPriority",
+    }
+
+
+def test_admission_begins_softly() -> None:
+    """The policy over tenants' pods warns until the policy says Deny, and isn't there where it says Off."""
+    name = "ValidatingAdmissionPolicyBinding/gpustack-tenant-pods"
+    assert objects({"name": "a"})[name]["spec"]["validationActions"] == ["Audit", "Warn"]
+    assert objects({"name": "a"}, admission={"mode": "Deny"})[name]["spec"]["validationActions"] == ["Deny"]
+    assert name not in objects({"name": "a"}, admission={"mode": "Off"})
