@@ -102,6 +102,12 @@ def hit(
     return Hit(path, "", why, remedy, inside, at_key, since, until, pool, case, told)
 
 
+def meant(near: Iterable[str]) -> str:
+    """The remedy where there are names NEAR to the wrong one; "", for the page's, where there are none."""
+    names = " or ".join(near)
+    return f"did you mean {names}?" if names else ""
+
+
 POOLS = "{pools}"
 """Stands in what a hit says for the node pools that it is about."""
 
@@ -116,7 +122,7 @@ def joined(hits: Iterable[Hit]) -> Iterator[Hit]:
             yield each
     for each, pools in about.items():
         text = f"node pool {pools[0]}" if len(pools) == 1 else f"node pools {', '.join(pools[:-1])} and {pools[-1]}"
-        yield replace(each, what=each.what.replace(POOLS, text), words=(*each.words, ("pools", text)))
+        yield replace(each, what=each.what.replace(POOLS, text))
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,29 +136,30 @@ class Rule:
 
     def findings(self, subject: Any) -> Iterator[Finding]:
         """What the rule has to say about SUBJECT, which is of the type that `over` says."""
-        for found in joined(self.check(resolve(subject) if self.over == "spec" else subject)):
-            what, why, remedy = self._said(found)
+        for hit in joined(map(self._told, self.check(resolve(subject) if self.over == "spec" else subject))):
             yield Finding(
                 self.id,
                 self.severity,
-                what,
-                path=found.path,
-                why=why,
-                remedy=remedy,
-                inside=found.inside,
-                key=found.key,
-                since=found.since,
-                until=found.until,
+                hit.what,
+                path=hit.path,
+                why=hit.why,
+                remedy=hit.remedy,
+                inside=hit.inside,
+                key=hit.key,
+                since=hit.since,
+                until=hit.until,
             )
 
-    def _said(self, hit: Hit) -> Iterator[str]:
-        """What HIT says, and where it doesn't, the rule's page: of its case, with its words."""
-        own = {"what": hit.what, "reason": hit.why, "remedy": hit.remedy}
-        page = {} if all(own.values()) else texts(self.check, self.id)
+    def _told(self, hit: Hit) -> Hit:
+        """HIT with what it doesn't say itself from the rule's page: of its case, with its words."""
+        if hit.what and hit.why and hit.remedy:
+            return hit
+        page = texts(self.check, self.id)
         page = {**page, **page["cases"][hit.case]} if hit.case else page
-        words = {"path": hit.path, "field": hit.path.removeprefix("spec."), **dict(hit.words)}
-        for part, said in own.items():
-            yield said or Template(page.get(part, "")).substitute(words)
+        words = {"path": hit.path, "field": hit.path.removeprefix("spec."), "pools": POOLS, **dict(hit.words)}
+        said = {"what": hit.what, "reason": hit.why, "remedy": hit.remedy}
+        told = [text or Template(page.get(part, "")).substitute(words) for part, text in said.items()]
+        return replace(hit, what=told[0], why=told[1], remedy=told[2], case="", words=())
 
 
 def texts(check: Callable[..., Any], name: str) -> Mapping[str, Any]:

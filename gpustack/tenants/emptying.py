@@ -121,13 +121,9 @@ def longer_than_windows(tenant: Tenant) -> Iterator[Hit]:
         return
     short = [pool for pool in tenant.selected if pool.hours is not None and grace > pool.hours * 3600]
     if short:
-        names = ", ".join(pool.name for pool in short)
-        yield Hit(
-            tenant.at("terminationGracePeriodSeconds"),
-            f"{tenant.who} may take {grace} s to end, and the windows of {names} last {short[0].hours} h at most",
-            remedy=f"say {short[0].hours * 3600 if short[0].hours else 0} s or less, or make a window of the pool "
-            "longer",
-        )
+        names, hours = ", ".join(pool.name for pool in short), short[0].hours
+        path = tenant.at("terminationGracePeriodSeconds")
+        yield hit(path, who=tenant.who, grace=grace, names=names, hours=hours, seconds=(hours or 0) * 3600)
 
 
 @rule("GPU726", "warning", over="workload")

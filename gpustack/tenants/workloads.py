@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from .tenants import Tenant
 
 PENDING = "the pod stays pending"
+OTHERS = "select other nodes"
 BY_CDI = ("nvidia-cdi", "nvidia-legacy")
 """RuntimeClasses beside the one of operator.runtimeClass."""
 
@@ -30,17 +31,17 @@ BY_CDI = ("nvidia-cdi", "nvidia-legacy")
 def no_such_resource(tenant: Tenant) -> Iterator[Hit]:
     """A pod asks for a resource that no node offers."""
     for (key, index), container in tenant.containers:
+        where = (key, index) if tenant.whole else ()
         for name, (number, part) in asked(container).items():
             reason = not_offered(tenant.offer, name) if number else None
             if reason is not None:
                 why, remedy = reason
-                yield Hit(
-                    tenant.at(key, index, "resources", part, name)
-                    if tenant.whole
-                    else tenant.at("resources", part, name),
-                    f"{tenant.who} asks for {name}, which no node offers",
-                    f"{why}; {PENDING}",
-                    remedy,
+                yield hit(
+                    tenant.at(*where, "resources", part, name),
+                    why=f"{why}; {PENDING}",
+                    remedy=remedy,
+                    who=tenant.who,
+                    name=name,
                 )
 
 
@@ -130,11 +131,14 @@ def more_than_a_node_has(tenant: Tenant) -> Iterator[Hit]:
             texts.append(f"{' and '.join(f'{number} {name}' for name, number in has.items())} on nodes of {pool.name}")
             most = max(most, *(number or 0 for number in has.values()))
     asks = " and ".join(f"{number} {name}" for name, number in tenant.known.items())
-    yield Hit(
+    yield hit(
         place_of(tenant, next(iter(tenant.known))),
-        f"{tenant.who} asks for {asks}, and no node has that",
-        f"there are {', '.join(texts)}; {PENDING}" if texts else f"the nodes that it selects have none; {PENDING}",
-        f"ask for {most} or less in one pod, and divide the work among several" if most else "select other nodes",
+        "some" if texts else "none",
+        remedy="" if most else OTHERS,
+        who=tenant.who,
+        asks=asks,
+        have=", ".join(texts),
+        most=most,
     )
 
 
@@ -145,14 +149,10 @@ def kept_away_by_taints(tenant: Tenant) -> Iterator[Hit]:
     away = {pool.name: tenant.keeps_away(pool) for pool in fitting}
     if away and all(away.values()):
         listed = "; ".join(f"{name}: {', '.join(map(written, taints))}" for name, taints in away.items())
-        taints = min(away.values(), key=len)
+        fewest = min(away.values(), key=len)
+        add = ", ".join(map(toleration_of, fewest))
         key = "tolerations" if tenant.pod.get("tolerations") else "containers"
-        yield Hit(
-            tenant.at(key),
-            f"{tenant.who} doesn't tolerate the taints of the nodes with {' and '.join(tenant.known)}",
-            f"they are, by node pool, {listed}; {PENDING}",
-            f"add to tolerations: {', '.join(map(toleration_of, taints))}",
-        )
+        yield hit(tenant.at(key), who=tenant.who, resources=" and ".join(tenant.known), listed=listed, add=add)
 
 
 @rule("GPU705", "error", over="workload")

@@ -14,11 +14,15 @@ import pytest
 import gpustack
 from gpustack.catalog import _data
 from gpustack.checks.rule import rule_modules
+from gpustack.cluster.drivers import FIELDS
 from tests.checks.spec_rules import said
 
 PACKAGE = Path(gpustack.__file__).parent
 OWN = {"inside", "at_key", "since", "until"}
 """Words of `hit` that no text names."""
+OF_A_DRIVER = frozenset(("version", "product", "system", "pool_name", *(f"{field}_path" for field in FIELDS)))
+MORE: dict[str, frozenset[str]] = {"hit": frozenset(), "about": OF_A_DRIVER}
+"""What makes a hit with a page's texts, and the words that it has by itself."""
 GIVEN = {"path", "field", "pools"}
 """Names that every text may have."""
 OF_THE_OPERATOR = "extraObjects: [{apiVersion: nvidia.com/v1alpha1, kind: NVIDIADriver, metadata: {name: $path}}]"
@@ -47,21 +51,19 @@ def calls(module: str) -> Iterator[Call]:
         marks = [mark for mark in function.decorator_list if isinstance(mark, ast.Call)]
         ids = [argument.value for mark in marks for argument in mark.args[:1] if isinstance(argument, ast.Constant)]
         for node in ast.walk(function):
-            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "hit":
-                case = node.args[1] if len(node.args) > 1 else ast.Constant("")
-                assert isinstance(case, ast.Constant), f"{module}:{node.lineno}: a case is a name"
-                words = frozenset(word.arg for word in node.keywords if word.arg)
-                yield Call(function.name, str(ids[0]) if ids else "", str(case.value), words - OWN)
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in MORE:
+                more = MORE[node.func.id]
+                words = frozenset(word.arg for word in node.keywords if word.arg) | more
+                given = node.args[2:] if more else node.args[1:]
+                for case in ast.walk(given[0]) if given else [ast.Constant("")]:
+                    if isinstance(case, ast.Constant) and isinstance(case.value, str):
+                        yield Call(function.name, str(ids[0]) if ids else "", case.value, words - OWN)
 
 
 def texts(page: dict[str, Any], case: str) -> dict[str, str]:
     """What PAGE says of CASE, by part."""
     said = {**page, **page["cases"][case]} if case else page
-    return {
-        part: said[name]
-        for part, name in zip(("what", "why", "remedy"), ("what", "reason", "remedy"), strict=True)
-        if name in said
-    }
+    return {part: said[part] for part in ("what", "reason", "remedy") if part in said}
 
 
 def names(text: str) -> set[str]:
@@ -75,13 +77,13 @@ def lacking(call: Call, page: dict[str, Any]) -> set[str]:
     """What CALL lacks that PAGE asks of it: the case, or words."""
     if call.case and call.case not in page.get("cases", {}):
         return {call.case}
-    said = {part: text for part, text in texts(page, call.case).items() if part == "what" or part not in call.words}
+    said = texts(page, call.case)
     return {"what"} - said.keys() | {name for text in said.values() for name in names(text)} - call.words - GIVEN
 
 
 @pytest.mark.parametrize("module", [*rule_modules()])
 def test_hits_find_their_texts(module: str) -> None:
-    """A hit names a case that there is, or none, and has a word for each name in the texts that it doesn't bring."""
+    """A hit names a case that there is, or none, and has a word for each name in its texts."""
     for call in calls(module):
         asked = [pages(module)[call.rule]] if call.rule else list(pages(module).values())
         assert not min((lacking(call, page) for page in asked), key=len), call

@@ -37,11 +37,13 @@ def needs_kubernetes(cluster: Cluster) -> Iterator[Hit]:
     spec = cluster.spec
     path, least = asked(spec), dra.least_kubernetes()
     if path and numbers(spec.cluster.kubernetesVersion)[:2] < least[:2]:
-        what = path.partition(".")[0]
-        yield Hit(
+        what, series = path.partition(".")[0], f"{least[0]}.{least[1]}"
+        yield hit(
             f"spec.{path}",
-            f"{what} needs Kubernetes {least[0]}.{least[1]}, and the cluster has {spec.cluster.kubernetesVersion}",
-            remedy=f"upgrade the cluster to {'.'.join(map(str, least))} or newer, or leave out spec.{what}",
+            what=what,
+            series=series,
+            least=".".join(map(str, least)),
+            has=spec.cluster.kubernetesVersion,
         )
 
 
@@ -110,11 +112,14 @@ def features_that_go_together(cluster: Cluster) -> Iterator[Hit]:
         if not dra.knows_gates_of(version):
             continue
         for gate, verb, other in dra.contradictions(gates):
-            yield Hit(
-                f"spec.{path}.{gate if gate in gates else other}",
-                f"the feature {gate} {verb} {other}, which is {'off' if verb == 'requires' else 'on too'}",
-                f"the DRA driver {version} ends at its start with such features",
-                f"set spec.{path}.{gate}: false, or {other}: {'true' if verb == 'requires' else 'false'}",
+            where = f"spec.{path}.{gate if gate in gates else other}"
+            yield hit(
+                where,
+                "requires" if verb == "requires" else "excludes",
+                section=path,
+                gate=gate,
+                other=other,
+                version=version,
             )
 
 
@@ -178,12 +183,8 @@ def two_health_checks_on_one_port(cluster: Cluster) -> Iterator[Hit]:
     gpus_, domains = driver.gpus.kubeletPlugin.healthcheck, driver.computeDomains.kubeletPlugin.healthcheck
     both = driver.computeDomains.enabled is not False and gpus_.enabled is not False and domains.enabled is not False
     if both and (gpus_.port or GPUS_PORT) == (port := domains.port or COMPUTE_DOMAINS_PORT):
-        section = "gpus" if gpus_.port else "computeDomains"
-        yield Hit(
-            f"spec.gpuCluster.draDriver.{section}.kubeletPlugin.healthcheck.port",
-            f"the containers gpus and compute-domains of one pod both answer health checks on port {port}",
-            remedy=f"give one of them another port; the defaults are {GPUS_PORT} and {COMPUTE_DOMAINS_PORT}",
-        )
+        path = f"spec.gpuCluster.draDriver.{'gpus' if gpus_.port else 'computeDomains'}.kubeletPlugin.healthcheck.port"
+        yield hit(path, port=port, gpus=GPUS_PORT, domains=COMPUTE_DOMAINS_PORT)
 
 
 def idle(spec: ClusterPolicySpec) -> Iterator[tuple[str, bool, str]]:

@@ -24,13 +24,14 @@ def feature_without_its_ground(cluster: Cluster) -> Iterator[Hit]:
         for gate in (name for name, on in gates.items() if on):
             if gate in lacking:
                 theirs, first = lacking[gate]
-                yield Hit(
+                upgrade = f"upgrade the cluster to {first}, " if first else ""
+                yield hit(
                     f"spec.{path}.{gate}",
-                    f"the feature {gate} needs Kubernetes' gate {theirs}, which is off by default in {kubernetes}",
-                    "API server and scheduler refuse or ignore what the DRA driver publishes without it",
-                    f"set spec.{path}.{gate}: false, "
-                    + (f"upgrade the cluster to {first}, " if first else "")
-                    + "or switch the gate on in the programs of the control plane, and waive this",
+                    "kubernetes",
+                    gate=gate,
+                    theirs=theirs,
+                    kubernetes=kubernetes,
+                    upgrade=upgrade,
                 )
             if dra.needs_nvswitch(gate) and not switched:
                 yield hit(f"spec.{path}.{gate}", "nvswitch", gate=gate)

@@ -25,12 +25,15 @@ def the_text_is_of_that_release(cluster: Cluster) -> Iterator[Hit]:
         for at, text in carried.texts.items():
             releases = releases_with(text.text, at)
             if text.release and text.release not in releases:
-                known = f"it is that of {', '.join(releases)}" if releases else "nobody knows this text there"
-                yield Hit(
-                    f'spec.carried[{index}].texts["{at}"].release',
-                    f"the text at {at} of {carried.name} is not that of {text.release}",
-                    f"its digest says so: {known}",
-                    f"write release: {releases[-1]}" if releases else "leave out release, and have the text reviewed",
+                path = f'spec.carried[{index}].texts["{at}"].release'
+                yield hit(
+                    path,
+                    "known" if releases else "unknown",
+                    at=at,
+                    carried=carried.name,
+                    release=text.release,
+                    releases=", ".join(releases),
+                    last=releases[-1] if releases else "",
                 )
 
 

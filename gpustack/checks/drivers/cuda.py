@@ -9,6 +9,7 @@ from ...catalog import drivers
 from ...catalog._versions import numbers
 from ...cluster.mig_layouts import product_of
 from ..rule import Hit, hit, rule
+from .about import about
 
 if TYPE_CHECKING:
     from ...cluster.resolve import Cluster
@@ -21,14 +22,13 @@ def cuda_before_its_driver(cluster: Cluster) -> Iterator[Hit]:
         needed, branch = driver.pool.cuda, driver.branch
         if needed and branch is not None and branch.cuda is not None and numbers(needed)[0] > branch.cuda:
             first = next(known for known in drivers.branches() if (known.cuda or 99) >= numbers(needed)[0])
-            yield Hit(
+            yield about(
+                driver,
                 f"spec.nodePools[{driver.index}].cuda",
-                f"workloads of node pool {driver.pool.name} need CUDA {needed}, and driver {driver.version} runs CUDA "
-                f"{branch.newest_cuda or branch.cuda}",
-                f"a driver runs programs of its own major version of CUDA and of older ones; {driver.paths['version']} "
-                "says which driver",
-                f"use a driver of {first.name} or newer, or correct the pool's cuda; where images bring cuda-compat, "
-                "waive this",
+                needed=needed,
+                runs=branch.newest_cuda or branch.cuda,
+                first=first.name,
+                pool="",
             )
 
 
@@ -44,13 +44,15 @@ def newer_minor_cuda(cluster: Cluster) -> Iterator[Hit]:
                 branch for branch in drivers.branches() if branch.newest_cuda and branch.number > driver.numbers[0]
             ]
             first = next((branch for branch in known if numbers(branch.newest_cuda or "") >= numbers(needed)), None)
-            yield Hit(
-                f"spec.nodePools[{driver.index}].cuda",
-                f"workloads of node pool {driver.pool.name} need CUDA {needed}, and driver {driver.version} came with "
-                f"CUDA {newest}",
-                remedy=f"use a driver of {first.name} or newer, or see that the programs do without"
-                if first
-                else "see that the programs do without",
+            path = f"spec.nodePools[{driver.index}].cuda"
+            yield about(
+                driver,
+                path,
+                "first" if first else "none",
+                needed=needed,
+                newest=newest,
+                first=first and first.name,
+                pool="",
             )
 
 
@@ -66,9 +68,12 @@ def cuda_of_another_gpu(cluster: Cluster) -> Iterator[Hit]:
         if first and have < numbers(first):
             yield hit(path, "early", cuda=pool.cuda, product=product.name, pool_name=pool.name, first=first)
         elif dropped and have >= numbers(dropped):
-            yield Hit(
+            yield hit(
                 path,
-                f"CUDA {pool.cuda} makes no code for {product.name} any more (node pool {pool.name})",
-                f"CUDA {dropped} dropped GPUs of compute capability {product.compute_capability}",
-                f"build the workloads for this pool with a CUDA before {dropped}, and write that version here",
+                "late",
+                cuda=pool.cuda,
+                product=product.name,
+                pool_name=pool.name,
+                dropped=dropped,
+                capability=product.compute_capability,
             )

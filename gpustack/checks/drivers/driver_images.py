@@ -14,7 +14,8 @@ from ...catalog import drivers, oses
 from ...cluster.drivers import NodeDriver
 from ...cluster.resolve import resolve
 from ...model import numbers
-from ..rule import POOLS, Hit, hit, rule
+from ..rule import Hit, hit, rule
+from .about import about
 
 if TYPE_CHECKING:
     from ...cluster.resolve import Cluster
@@ -54,12 +55,7 @@ def no_such_version(cluster: Cluster) -> Iterator[Hit]:
     for driver in _published(cluster.spec):
         known = drivers.built(driver.numbers[0]) if len(driver.numbers) > 1 else ()
         if known and not driver.vgpu and driver.numbers not in {numbers(name) for name in known}:
-            yield Hit(
-                driver.paths["version"],
-                f"no driver container {driver.version} is known ({POOLS})",
-                remedy=f"write {' or '.join(reversed(known[-3:]))}, or see that there is an image of that version",
-                pool=driver.pool.name,
-            )
+            yield about(driver, driver.paths["version"], known=" or ".join(reversed(known[-3:])))
 
 
 def _published(spec: ClusterPolicySpec) -> Iterator[NodeDriver]:
@@ -68,11 +64,7 @@ def _published(spec: ClusterPolicySpec) -> Iterator[NodeDriver]:
 
 
 def _no_image(driver: NodeDriver, why: str) -> Hit:
-    path = f"spec.nodePools[{driver.index}].os"
-    repository = driver.paths["repository"]
-    return hit(
-        path, version=driver.version, system=driver.pool.os, because=why, repository=repository, pool=driver.pool.name
-    )
+    return about(driver, f"spec.nodePools[{driver.index}].os", because=why)
 
 
 @rule("GPU436", "warning")
@@ -82,17 +74,7 @@ def perhaps_no_image(cluster: Cluster) -> Iterator[Hit]:
         system = driver.system
         if driver.pool.os is None or (system is not None and system.driver_image != "vendor"):
             continue
-        what = f"{driver.pool.os} is not known here" if system is None else "NVIDIA publishes none; SUSE does"
-        remedy = (
-            "see that there is one" if system is None else "registry.suse.com/third-party/nvidia is SUSE's registry"
-        )
-        yield Hit(
-            f"spec.nodePools[{driver.index}].os",
-            f"there may be no driver image {driver.version} for {driver.pool.os} in nvcr.io/nvidia ({POOLS})",
-            f"{what}; the driver's pods would wait for an image that does not exist",
-            f"{remedy}; set {driver.paths['repository']} to where the image is",
-            pool=driver.pool.name,
-        )
+        yield about(driver, f"spec.nodePools[{driver.index}].os", "unknown" if system is None else "vendor")
 
 
 @rule("GPU437", "error")
@@ -129,13 +111,11 @@ def precompiled_by_branch(cluster: Cluster) -> Iterator[Hit]:
     """A precompiled driver is asked for by its whole version."""
     for driver in _published(cluster.spec):
         if driver.precompiled and not driver.version.isdigit():
-            yield Hit(
+            yield about(
+                driver,
                 driver.paths["version"],
-                f"precompiled drivers are named by their branch, and this is {driver.version} ({POOLS})",
-                remedy=f'set {driver.paths["version"]}: "{driver.numbers[0]}"'
-                if driver.numbers
-                else f'set {driver.paths["version"]} to a branch such as "580"',
-                pool=driver.pool.name,
+                "branch" if driver.numbers else "none",
+                branch=driver.numbers[:1] and driver.numbers[0],
             )
 
 
@@ -144,12 +124,7 @@ def branch_without_precompiled(cluster: Cluster) -> Iterator[Hit]:
     """The version is a branch, and the driver is not precompiled."""
     for driver in _published(cluster.spec):
         if not driver.precompiled and driver.version.isdigit():
-            yield hit(
-                driver.paths["version"],
-                version=driver.version,
-                precompiled_path=driver.paths["usePrecompiled"],
-                pool=driver.pool.name,
-            )
+            yield about(driver, driver.paths["version"])
 
 
 @rule("GPU440", "warning")
@@ -173,13 +148,8 @@ def no_precompiled_image(cluster: Cluster) -> Iterator[Hit]:
             why = f"for this kernel there are some of the branches {', '.join(map(str, branches))}"
         else:
             continue
-        yield Hit(
-            f"spec.nodePools[{driver.index}].kernel",
-            f"no precompiled image of driver {driver.numbers[0]} is documented for {kernel} on {os} ({POOLS})",
-            f"{why}; the driver's pods would wait for an image that does not exist",
-            f"choose another branch or kernel, set {driver.paths['usePrecompiled']}: false, or name a registry with "
-            f"images of your own in {driver.paths['repository']}",
-            pool=driver.pool.name,
+        yield about(
+            driver, f"spec.nodePools[{driver.index}].kernel", branch=driver.numbers[0], kernel=kernel, because=why
         )
 
 

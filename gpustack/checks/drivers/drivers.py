@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from ...catalog import releases
 from ...cluster.ownership import OWNER, is_default
-from ..pools.pools import overlaps
+from ..pools.pools import both, overlaps
 from ..rule import Hit, hit, rule
 
 if TYPE_CHECKING:
@@ -37,13 +37,8 @@ def one_driver_per_node(cluster: Cluster) -> Iterator[Hit]:
             seen.add((first, other))
             name, mine = spec.drivers[other].name, spec.drivers[first].name
             older = "" if releases.release(spec.release).traits.driver_owner_label else releases_without_default(spec)
-            yield Hit(
-                f"spec.drivers[{other}].nodeSelector" if spec.drivers[other].nodeSelector else f"spec.drivers[{other}]",
-                f"the drivers {mine} and {name} both select the nodes of pool {pool.name}",
-                "a node can run one driver. The operator installs none at all while two select a node" + older,
-                f"give {mine} and {name} a nodeSelector that tells their nodes apart, by labels which the pools have "
-                "under nodeSelector; for the nodes that no other driver selects, set `default: true` instead",
-            )
+            path = f"spec.drivers[{other}]" + (".nodeSelector" if spec.drivers[other].nodeSelector else "")
+            yield hit(path, mine=mine, name=name, pool_name=pool.name, older=older)
 
 
 def releases_without_default(spec: ClusterPolicySpec) -> str:
@@ -152,9 +147,4 @@ def pools_with_one_driver(cluster: Cluster) -> Iterator[Hit]:
         pool, wider = spec.nodePools[index], spec.nodePools[other]
         if pool.driver != wider.driver and cluster.of(pool).workload == cluster.of(wider).workload:
             which = index if pool.driver is not None else other
-            yield Hit(
-                f"spec.nodePools[{which}].driver",
-                f"nodes of pool {pool.name} belong to pool {wider.name} too, and that has another driver",
-                remedy=f"give both pools a nodeSelector that tells their nodes apart, or the same driver: "
-                f"spec.nodePools[{min(index, other)}] and spec.nodePools[{max(index, other)}]",
-            )
+            yield hit(f"spec.nodePools[{which}].driver", pool_name=pool.name, wider=wider.name, both=both(index, other))

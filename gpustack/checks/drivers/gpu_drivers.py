@@ -12,7 +12,8 @@ from ...cluster.resolve import resolve
 from ...model import numbers
 from ...policy.language import images
 from ...policy.language.cluster import platform_of
-from ..rule import POOLS, Hit, hit, rule
+from ..rule import Hit, hit, rule
+from .about import about
 
 if TYPE_CHECKING:
     from ...catalog.drivers import Minimum
@@ -53,15 +54,15 @@ def _unsupported_host(cluster: Cluster, pool: Pool) -> Iterator[Hit]:
     if pool.product is None or pool.workload != "vm-vgpu" or not branch.isdecimal() or len(branch) != BRANCH:
         return
     need = drivers.minimum(pool.product)
-    for limit, what, wrong in (
+    for limit, which, wrong in (
         (need.last_branch, "last", need.last_branch and int(branch) > int(need.last_branch[1:])),
         (need.first_branch, "first", need.first_branch and int(branch) < int(need.first_branch[1:])),
     ):
         if wrong:
-            told = f"the vGPU host driver {version} has no support for {pool.said.gpuProduct} ({POOLS})"
-            why = f"{limit} is the {what} driver branch for GPUs of this generation"
-            remedy = f"use a vGPU host driver of {limit} for these nodes, or take them out of this cluster's policy"
-            yield Hit(images.version_path(path, section), told, why, remedy, pool=pool.name)
+            where = images.version_path(path, section)
+            yield hit(
+                where, "host", version=version, product=pool.said.gpuProduct, limit=limit, which=which, pool=pool.name
+            )
 
 
 def _needs(spec: ClusterPolicySpec) -> Iterator[tuple[NodeDriver, Minimum]]:
@@ -98,8 +99,7 @@ def _unsupported(driver: NodeDriver, need: Minimum) -> Iterator[Hit]:
         remedy = _newer(driver, f"{need.version} or newer")
     else:
         return
-    what = f"driver {driver.version} has no support for {driver.pool.gpuProduct} ({POOLS})"
-    yield Hit(path, what, why, remedy, pool=driver.pool.name)
+    yield about(driver, path, "guest", why=why, remedy=remedy)
 
 
 def _newer(driver: NodeDriver, version: str) -> str:
@@ -118,13 +118,9 @@ def modules_for_the_gpu(cluster: Cluster) -> Iterator[Hit]:
         need = drivers.minimum(driver.product).modules if driver.product is not None and not driver.vgpu else "either"
         other = {"open": "proprietary", "proprietary": "open"}.get(driver.modules)
         if other and need == other:
-            what = f"{driver.pool.gpuProduct} has no {driver.modules} kernel modules ({POOLS})"
-            why = f"GPUs of this generation work with the {other} kernel modules alone"
-            yield Hit(path, what, why, f"set {path}: {other}, or auto", pool=driver.pool.name)
+            yield about(driver, path, "product", modules=driver.modules, other=other)
         elif driver.modules == "proprietary" and driver.branch is not None and driver.branch.open_only:
-            what = f"driver {driver.version} has no proprietary kernel modules ({POOLS})"
-            why = f"branch {driver.branch.name} comes with the open ones alone"
-            yield Hit(path, what, why, f"set {path}: open, or auto", pool=driver.pool.name)
+            yield about(driver, path, "branch", branch=driver.branch.name)
 
 
 @rule("GPU422", "warning")
@@ -132,8 +128,7 @@ def auto_on_an_old_branch(cluster: Cluster) -> Iterator[Hit]:
     """The type of kernel modules is auto, and the driver is older than that."""
     for driver in cluster.drivers:
         if driver.modules == "auto" and driver.numbers and driver.numbers[0] < AUTO_FROM:
-            path = driver.paths["kernelModuleType"]
-            yield hit(path, version=driver.version, first=AUTO_FROM, pool=driver.pool.name)
+            yield about(driver, driver.paths["kernelModuleType"], first=AUTO_FROM)
 
 
 @rule("GPU423", "error")
@@ -142,10 +137,12 @@ def mig_before_its_driver(cluster: Cluster) -> Iterator[Hit]:
     for driver, need in _needs(cluster.spec):
         late = need.mig_version and not need.uncertain and older(driver.numbers, need.mig_version)
         if late and driver.pool.sharing.mig is not None:
-            path, why = driver.paths["version"], f"the first version with it is {need.mig_version}"
-            what = f"driver {driver.version} has no MIG on {driver.pool.gpuProduct} ({POOLS})"
-            remedy = f"{_newer(driver, f'{need.mig_version} or newer')}; or leave the GPUs whole"
-            yield Hit(path, what, why, remedy, pool=driver.pool.name)
+            yield about(
+                driver,
+                driver.paths["version"],
+                first=need.mig_version,
+                newer=_newer(driver, f"{need.mig_version} or newer"),
+            )
 
 
 @rule("GPU424", "warning")
@@ -157,11 +154,10 @@ def perhaps_without_the_gpu(cluster: Cluster) -> Iterator[Hit]:
         branch = need.first_branch[1:] if need.first_branch else ""
         for first, what in ((need.version or branch, ""), (need.mig_version, "MIG on ")):
             if first and older(driver.numbers, first) and (not what or driver.pool.sharing.mig is not None):
-                path, pool = driver.paths["version"], driver.pool
-                told = f"driver {driver.version} may have no support for {what}{pool.gpuProduct} ({POOLS})"
-                why = f"documents name {first} as the first one, but are not sure: {need.uncertain}"
-                remedy = f"{_newer(driver, f'{first} or newer')}; or try it on one node"
-                yield Hit(path, told, why, remedy, pool=pool.name)
+                newer = _newer(driver, f"{first} or newer")
+                yield about(
+                    driver, driver.paths["version"], what=what, first=first, uncertain=need.uncertain, newer=newer
+                )
                 break
 
 
@@ -175,13 +171,12 @@ def gds_needs_open_modules(cluster: Cluster) -> Iterator[Hit]:
     for driver in cluster.drivers:
         only = driver.product is not None and drivers.minimum(driver.product).modules == "proprietary"
         if (driver.modules == "proprietary" or (only and not driver.vgpu)) and numbers >= GDS_OPEN_FROM:
-            path = driver.paths["kernelModuleType"]
-            why = f"{driver.pool.gpuProduct} has no open ones" if only else "nvidia-fs builds with these alone"
-            yield Hit(
-                path if not only else "spec.gds.enabled",
-                f"GPUDirect Storage {spec.gds.version} needs the open kernel modules (node pool {driver.pool.name})",
-                f"since v2.17.5 it does; {why}",
-                "set spec.gds.enabled: false" if only else f"set {path}: open, or spec.gds.enabled: false",
+            yield about(
+                driver,
+                "spec.gds.enabled" if only else driver.paths["kernelModuleType"],
+                "only" if only else "chosen",
+                gds=spec.gds.version,
+                pool="",
             )
 
 

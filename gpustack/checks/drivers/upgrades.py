@@ -75,11 +75,13 @@ def percentage_of_few(cluster: Cluster) -> Iterator[Hit]:
 
 def _rounded(path: str, share: int | str | None, nodes: int, whose: str) -> Iterator[Hit]:
     if isinstance(share, str) and share.endswith("%") and 0 < int(share[:-1]) * nodes < 100:
-        yield Hit(
+        yield hit(
             path,
-            f"{share} of the {nodes} {'node' if nodes == 1 else 'nodes'} of {whose} is rounded up to one",
-            f"one node out of service is {round(100 / nodes)}% of them",
-            f"nothing has to change; write {path.rpartition('.')[2]}: 1 if that is what is meant",
+            share=share,
+            nodes="1 node" if nodes == 1 else f"{nodes} nodes",
+            whose=whose,
+            percent=round(100 / nodes),
+            key=path.rpartition(".")[2],
         )
 
 

@@ -50,35 +50,19 @@ def _refused(application: Body, project: Body, synced: Synced, own: bool) -> Ite
     """What of the Application with spec APPLICATION, which syncs SYNCED, the PROJECT does not permit."""
     spec: dict[str, Any] = project["spec"]
     name = f"the AppProject {project['metadata']['name']}" if own else "its AppProject"
-    at = f"{WHERE}.argocd.project" if own else None
+    at, mend = (f"{WHERE}.argocd.project", OWN) if own else (None, "")
     url = application["source"]["repoURL"]
     if not permits_source(spec.get("sourceRepos") or (), url):
-        remedy = (
-            OWN
-            if own
-            else "give the server a host name, or name an AppProject of yours in spec.gitops.argocd.project "
-            "that permits more repositories"
-        )
-        yield hit(at or f"{WHERE}.repository.url", "repository", remedy=remedy, name=name, url=url)
+        yield hit(at or f"{WHERE}.repository.url", "repository", remedy=mend, name=name, url=url)
     destination = application["destination"]
     spaces = sorted({destination.get("namespace", ""), *synced.namespaces})
     allowed = spec.get("destinations") or ()
     outside = [one for one in spaces if permits_destination(allowed, {**destination, "namespace": one}) is False]
     if outside:
         cluster = destination.get("name") or destination.get("server") or "of no name"
-        yield Hit(
-            at or f"{WHERE}.argocd.destination",
-            f"{name} does not permit cluster {cluster} with namespace {', '.join(each or 'none' for each in outside)}",
-            "Argo CD refuses an Application whose destination no entry of the project matches, and objects in other "
-            "namespaces",
-            OWN if own else "name the cluster as `argocd cluster list` shows it, without characters of patterns",
-        )
+        where, names = at or f"{WHERE}.argocd.destination", ", ".join(each or "none" for each in outside)
+        yield hit(where, "destination", remedy=mend, name=name, cluster=cluster, spaces=names)
     kinds = [one for one in synced.kinds if not permits_kind(spec, one[0], one[1], namespaced=one[2])]
     if kinds:
         told = sorted(f"{kind} ({group})" if group else kind for group, kind, _ in kinds)
-        yield Hit(
-            at or f"{WHERE}.argocd",
-            f"{name} does not permit {', '.join(told)}",
-            "Argo CD applies no object of a kind that the project doesn't permit, and the sync fails",
-            OWN if own else "leave such objects out of spec.extraObjects",
-        )
+        yield hit(at or f"{WHERE}.argocd", "kinds", remedy=mend, name=name, kinds=", ".join(told))

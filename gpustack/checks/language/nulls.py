@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...model import Path, dotted
 from ...policy.loading.place import node
-from ..rule import Hit, rule
+from ..rule import Hit, hit, rule
 
 if TYPE_CHECKING:
     from ..subjects import Written
@@ -23,13 +23,9 @@ def null(written: Written) -> Iterator[Hit]:
             where = part.locate(own, key=True)
             emptied = isinstance(node(written.merged.spec, path), list)
             stays = written.merged.writer(path) is not None
-            yield Hit(
-                dotted(("spec", *path)),
-                f"{dotted(('spec', *path))} is null ({where.file}, line {where.line})",
-                "null is absence: what other layers and the defaults say stays"
-                if stays
-                else "null is absence, so the line says nothing",
-                "delete the line, or write a value" + (f"; an empty list is {path[-1]}: []" if emptied else ""),
+            empty = f"; an empty list is {path[-1]}: []" if emptied else ""
+            yield hit(
+                dotted(("spec", *path)), "stays" if stays else "nothing", file=where.file, line=where.line, empty=empty
             )
 
 

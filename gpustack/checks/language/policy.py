@@ -50,12 +50,7 @@ def driver_without_pools(cluster: Cluster) -> Iterator[Hit]:
     """A driver, and no node pool that says for which operating system."""
     wanted = {"section": "spec.driver.enabled", "list": "spec.drivers" if cluster.spec.drivers else "", "host": ""}
     if wanted[cluster.drivers_by] and not cluster.pools:
-        yield Hit(
-            wanted[cluster.drivers_by],
-            "there is no node pool, so no driver would be rendered",
-            remedy="add spec.nodePools with name and os, or where the nodes bring the driver, "
-            + ("set spec.driver.enabled: false" if cluster.drivers_by == "section" else "leave out spec.drivers"),
-        )
+        yield hit(wanted[cluster.drivers_by], "section" if cluster.drivers_by == "section" else "list")
 
 
 @rule("GPU104", "note")

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from ...policy.configurations.mig_configs import Element
     from ...policy.language.spec import ClusterPolicySpec
 
-FAILS = "the MIG manager fails on the node: the label nvidia.com/mig.config.state says failed, and no more"
+LAYOUT = "the layout into nodePools[].sharing.mig.layout"
 
 
 @rule("GPU301", "error")
@@ -47,13 +47,15 @@ def _foreign(cut: Cut) -> Iterator[Hit]:
         assert product is not None, "only of GPUs that are known"  # noqa: S101 - narrows the type
         near = nearest_profiles(product, profile)
         path, inside = cut.at(profile)
-        yield Hit(
+        yield hit(
             path,
-            f"{product.name} has no MIG profile {profile}; the nearest is {near[0]}",
-            f"{cut.whose} asks for it; {FAILS}",
-            f"write {near[0]}; `gpustack mig list {product.name}` prints all. {_certain(product)}",
-            inside,
-            key=cut.literal,
+            product=product.name,
+            profile=profile,
+            near=near[0],
+            whose=cut.whose,
+            certain=_certain(product),
+            inside=inside,
+            at_key=cut.literal,
         )
 
 
@@ -70,13 +72,17 @@ def _too_large(cut: Cut) -> Iterator[Hit]:
     part = mig_solver.largest_part(board, layout).as_dict()
     written = ", ".join(f"{name}: {count}" for name, count in part.items())
     wanted = ",".join(f"{name}={count}" for name, count in part.items())
-    path = f"{cut.path}[{cut.own}].layout" if cut.own is not None else cut.path
-    yield Hit(
+    path, explained = cut.path, mig_solver.explain(board, layout)
+    if cut.own is not None:
+        path += f"[{cut.own}].layout"
+    yield hit(
         path,
-        f"the layout doesn't fit: {mig_solver.explain(board, layout)}",
-        f"{cut.whose} asks for it; {FAILS}",
-        f"write {{{written}}}, or what `gpustack mig plan {cut.product.name} --want {wanted}` prints",
-        cut.inside,
+        explained=explained,
+        whose=cut.whose,
+        layout=written,
+        product=cut.product.name,
+        wanted=wanted,
+        inside=cut.inside,
     )
 
 
@@ -105,10 +111,13 @@ def unknown_layout(cluster: Cluster) -> Iterator[Hit]:
         elif not chosen.elements or not product or not product.mig_capable:
             continue
         elif all(one.matches(product) is False for one in chosen.elements):
-            remedy = (
-                f"add {' or '.join(product.device_filters)} to a device-filter of the layout, or choose another one"
+            yield hit(
+                chosen.path,
+                "filters",
+                layout=chosen.name,
+                product=product.name,
+                filters=" or ".join(product.device_filters),
             )
-            yield Hit(chosen.path, f"the layout {chosen.name} has nothing for {product.name}", remedy=remedy)
     products = [product_of(pool) for pool in spec.nodePools] or [None]
     for path, name in labelled(spec) if cluster.mig_manager else ():
         choices = [named(path, name, seen.names, product) for product in products]
@@ -125,12 +134,8 @@ def _unexplained(seen: Subject, path: str, name: str, product: gpus.Product | No
     why = f"{where} doesn't have it"
     why = "the MIG manager makes all-PROFILE of the profiles that its GPUs have" if made else why
     known = " or ".join(near) if near else ", ".join(sorted(made or seen.names.entries)[:8])
-    return Hit(
-        path,
-        f"no MIG layout is called {name!r}" + (f" on {product.name}" if product and made else ""),
-        f"{why}; {FAILS}",
-        f"write {known or 'the layout into nodePools[].sharing.mig.layout'}",
-    )
+    on = f" on {product.name}" if product and made else ""
+    return hit(path, "unknown", name=repr(name), on=on, because=why, write=known or LAYOUT)
 
 
 @rule("GPU305", "error")

@@ -49,14 +49,16 @@ def no_such_gpu(cluster: Cluster) -> Iterator[Hit]:
         for position, element in enumerate(chosen.elements or ()):
             beyond = [index for index in element.devices or () if most is not None and index >= most]
             if beyond and element.matches(product_of(pool)) is not False:
-                text = seen.names.text if seen and element.at else None
-                path = f"{chosen.path}[{position}].indices" if not chosen.name else chosen.path
-                yield Hit(
-                    text.path if text else path,
-                    f"there is no GPU {', '.join(str(index) for index in beyond)} on nodes of node pool {pool.name}",
-                    f"they have {most}, which count from 0; the MIG manager passes over the others",
-                    f"correct the indices, or the pool's gpusPerNode: {pool.gpusPerNode}",
-                    element.at if text else None,
+                path, inside = f"{chosen.path}[{position}].indices" if not chosen.name else chosen.path, None
+                if seen and seen.names.text and element.at:
+                    path, inside = seen.names.text.path, element.at
+                yield hit(
+                    path,
+                    beyond=", ".join(map(str, beyond)),
+                    pool_name=pool.name,
+                    most=most,
+                    number=pool.gpusPerNode,
+                    inside=inside,
                 )
 
 

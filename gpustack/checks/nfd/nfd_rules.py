@@ -15,7 +15,7 @@ from ...cluster.feature_rules import rules_of
 from ...model import Path, dotted
 from ...policy.language.nfd import OPEN_NAMESPACES, reserved
 from ...policy.language.types import LABEL_VALUE
-from ..rule import Hit, hit, rule
+from ..rule import Hit, hit, meant, rule
 
 if TYPE_CHECKING:
     from ...cluster.resolve import Cluster
@@ -67,13 +67,8 @@ def _terms(path: Path, feature_rule: dict[str, Any]) -> Iterator[tuple[Path, dic
 def _term(path: Path, term: dict[str, Any]) -> Iterator[Hit]:
     feature = str(term.get("feature", ""))
     if feature not in nfd.features():
-        near = nearest(feature, nfd.features(), 2)
-        yield Hit(
-            dotted((*path, "feature")),
-            f"there is no feature {feature!r}",
-            "the rule never matches",
-            f"did you mean {' or '.join(near)}?" if near else f"known are {', '.join(nfd.features())}",
-        )
+        near, place = nearest(feature, nfd.features(), 2), dotted((*path, "feature"))
+        yield hit(place, "feature", remedy=meant(near), feature=repr(feature), known=", ".join(nfd.features()))
         return
     expressions = term.get("matchExpressions")
     named = list(expressions.items()) if isinstance(expressions, dict) else []
@@ -87,12 +82,9 @@ def _term(path: Path, term: dict[str, Any]) -> Iterator[Hit]:
 def _attribute(path: Path, feature: str, attribute: str) -> Iterator[Hit]:
     known = nfd.attributes(feature)
     if attribute and known and attribute not in known:
-        near = nearest(attribute, known, 1)
-        yield Hit(
-            dotted(path),
-            f"{feature} has no attribute {attribute!r}",
-            "what is asked of it never matches",
-            f"did you mean {near[0]}?" if near else f"it has {', '.join(known)}",
+        near, where = nearest(attribute, known, 1), dotted(path)
+        yield hit(
+            where, "attribute", remedy=meant(near), feature=feature, attribute=repr(attribute), known=", ".join(known)
         )
 
 
@@ -103,13 +95,9 @@ def _values(path: Path, feature: str, attribute: str, expression: dict[str, Any]
         return  # validation refuses it
     fewest, most = takes
     if len(values) < fewest or (most is not None and len(values) > most):
-        wanted = "no value" if most == 0 else "one value or more" if most is None else f"{most} values"
-        yield Hit(
-            dotted((*path, "value")) if values else dotted(path),
-            f"the operator {operator} with {len(values)} values",
-            "node feature discovery refuses the expression, and the rule does nothing",
-            f"give it {'one value' if wanted == '1 values' else wanted}",
-        )
+        wanted = {0: "no value", 1: "one value", None: "one value or more"}.get(most, f"{most} values")
+        where = dotted((*path, "value") if values else path)
+        yield hit(where, "number", operator=operator, number=len(values), wanted=wanted)
     for value in values if operator in {"In", "NotIn"} and nfd.in_hex(feature, attribute) else ():
         if not HEX.fullmatch(str(value)):
             right = str(value).lower().removeprefix("0x").rjust(4, "0")

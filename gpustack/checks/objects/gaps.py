@@ -61,14 +61,16 @@ def no_object(render: Render) -> Iterator[Hit]:
     own = render.spec.cluster.namespace
     for gap in render.gaps.named:
         if not gap.key:
-            elsewhere = f", namespace: {gap.namespace}" if gap.namespace not in {"", own} else ""
-            yield Hit(
+            foreign = gap.namespace not in {"", own}
+            place, elsewhere = (f" in {gap.namespace}", f", namespace: {gap.namespace}") if foreign else ("", "")
+            yield hit(
                 "spec.references",
-                f"{gap.kind} {gap.name!r} does not exist" + (f" in {gap.namespace}" if elsewhere else ""),
-                f"{gap.by} names it, and it is neither rendered nor listed under spec.references; the pod "
-                "or binding would wait for it",
-                "add it to spec.extraObjects, or, if something else creates it, to spec.references: "
-                f"{{kind: {gap.kind}, name: {gap.name}{elsewhere}}}",
+                kind=gap.kind,
+                called=repr(gap.name),
+                name=gap.name,
+                by=gap.by,
+                place=place,
+                at=elsewhere,
             )
 
 
@@ -77,12 +79,8 @@ def no_key(render: Render) -> Iterator[Hit]:
     """A ConfigMap or Secret lacks a key that something uses."""
     for gap in render.gaps.named:
         if gap.key:
-            yield Hit(
-                "spec.references",
-                f"{gap.kind} {gap.name!r} has no key {gap.key!r}",
-                f"{gap.by} uses it; the object has only {', '.join(gap.keys) or 'no keys'}",
-                f"add the key to the {gap.kind}, or to its `keys` under spec.references",
-            )
+            has = ", ".join(gap.keys) or "no keys"
+            yield hit("spec.references", kind=gap.kind, name=repr(gap.name), key=repr(gap.key), by=gap.by, has=has)
 
 
 @rule("GPU203", "error", over="render")

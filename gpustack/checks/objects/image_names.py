@@ -12,7 +12,7 @@ from ...catalog._lookup import nearest
 from ...model import Body, Resource, dotted
 from ...policy.language import images
 from ..platforms.mirrors import references
-from ..rule import Hit, hit, rule
+from ..rule import Hit, hit, meant, rule
 from .image_uses import uses
 from .pods import FOREIGN
 
@@ -60,11 +60,4 @@ def pin_of_nothing(written: Written) -> Iterator[Hit]:
     for name in own:
         if any(name == each or name.startswith(f"{each}-") for each in known):
             continue
-        near = nearest(name, known)
-        yield Hit(
-            dotted(("spec", "cluster", "imageDigests", name)),
-            f"no image of the policy is {name}, so nothing is pinned to this digest",
-            remedy=f"did you mean {' or '.join(near)}?"
-            if near
-            else "`gpustack images` lists what there is: correct it, or leave it out",
-        )
+        yield hit(dotted(("spec", "cluster", "imageDigests", name)), remedy=meant(nearest(name, known)), name=name)

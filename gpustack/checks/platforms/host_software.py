@@ -89,13 +89,8 @@ def module_parameters_that_do_nothing(cluster: Cluster) -> Iterator[Hit]:
                 yield hit(f"spec.extraObjects[{index}].data", "file", key=key, files=", ".join(MODULE_FILES))
             for number, line in enumerate(str(text).splitlines(), 1):
                 if line.split()[:1] == ["options"]:
-                    yield Hit(
-                        path,
-                        f"the line begins with `options`: {line.strip()}",
-                        "the driver container loads the module with these lines as parameters, NAME=value each",
-                        f"write {' '.join(line.split()[2:]) or 'NAME=value'}",
-                        inside=(number, 1),
-                    )
+                    right = " ".join(line.split()[2:]) or "NAME=value"
+                    yield hit(path, "line", line=line.strip(), right=right, inside=(number, 1))
 
 
 def _with_parameters(spec: ClusterPolicySpec) -> Iterator[Any]:

@@ -10,14 +10,13 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from ...catalog import drivers, life_cycle, releases
-from ...cluster.resolve import resolve
-from ..rule import POOLS, Hit, hit, rule
+from ..drivers.about import about
+from ..rule import Hit, hit, rule
 
 if TYPE_CHECKING:
     from ...catalog.drivers import Branch
+    from ...cluster.drivers import NodeDriver
     from ...cluster.resolve import Cluster
-    from ...policy.language.node_pools import NodePool
-    from ...policy.language.spec import ClusterPolicySpec
 
 KNOWN_ON = datetime.date(2026, 8, 1)
 """When branches without a date had ended: data/drivers.yaml says `ended` of that month."""
@@ -30,12 +29,14 @@ def release_without_support(cluster: Cluster) -> Iterator[Hit]:
     spec = cluster.spec
     ended = life_cycle.life_cycle(spec.release).ended
     if ended is not None:
-        yield Hit(
+        *_, before, line = life_cycle.lines()
+        yield hit(
             "spec.release",
-            f"release {spec.release} has been without support since {ended}",
-            f"NVIDIA supports {life_cycle.lines()[-1]}, and {life_cycle.lines()[-2]} as deprecated; older ones get no "
-            "fixes",
-            _upgrade(spec.release),
+            release=spec.release,
+            ended=ended,
+            line=line,
+            before=before,
+            to=_steps(spec.release),
             since=ended,
         )
 
@@ -45,64 +46,61 @@ def deprecated_release(cluster: Cluster) -> Iterator[Hit]:
     """The release is deprecated, or there is a newer patch of it."""
     spec = cluster.spec
     cycle = life_cycle.life_cycle(spec.release)
-    if cycle.deprecated is not None:
-        yield Hit(
+    if (since := cycle.deprecated) is not None:
+        ended = cycle.ended
+        yield hit(
             "spec.release",
-            f"release {spec.release} has been deprecated since {cycle.deprecated}",
-            f"a newer line is out; support ends when the next one after {life_cycle.lines()[-1]} appears"
-            if cycle.ended is None
-            else f"a newer line is out; support ended on {cycle.ended}",
-            _upgrade(spec.release),
-            since=cycle.deprecated,
-            until=cycle.ended,
+            "ending" if ended is None else "ended",
+            release=spec.release,
+            since=since,
+            until=ended,
+            deprecated=since,
+            ended=ended,
+            newest=life_cycle.lines()[-1],
+            to=_steps(spec.release),
         )
         return
     newest = life_cycle.of_line(releases.release(spec.release).line)[-1]
     if newest != spec.release:
-        yield Hit(
-            "spec.release",
-            f"release {spec.release} has a newer patch, {newest}",
-            "patches fix faults and change no settings",
-            f"set spec.release: {newest}",
-            since=datetime.date.fromisoformat(releases.release(newest).date),
-        )
+        since = datetime.date.fromisoformat(releases.release(newest).date)
+        yield hit("spec.release", "patch", release=spec.release, newest=newest, since=since)
 
 
-def _upgrade(name: str) -> str:
-    """What to do about release NAME: where to go, one line at a time."""
+def _steps(name: str) -> str:
+    """Where to go from release NAME, one line at a time."""
     first, *others = life_cycle.steps(name)
-    then = f", and from there to {', then '.join(others)}: one line at a time" if others else ""
-    return f"upgrade to {first}{then}"
+    return f"{first}, and from there to {', then '.join(others)}: one line at a time" if others else first
 
 
 @rule("GPU412", "warning")
 def branch_without_support(cluster: Cluster) -> Iterator[Hit]:
     """The driver's branch has reached its end of life."""
-    spec = cluster.spec
-    for path, branch, pool in branches(spec):
+    for driver, branch, path in branches(cluster):
         if branch.ended or branch.end_of_life is not None:
-            yield Hit(
+            yield about(
+                driver,
                 path,
-                f"driver branch {branch.name} has been without support since {_end(branch)} ({POOLS})",
-                remedy=f"choose a driver of a branch that is supported: {_supported(spec.release)}",
+                branch=branch.name,
+                end=_end(branch),
+                supported=_supported(driver.spec.release),
                 since=_end(branch),
-                pool=pool.name,
             )
 
 
 @rule("GPU413", "note")
 def branch_ends_soon(cluster: Cluster) -> Iterator[Hit]:
     """The driver's branch reaches its end of life within three months."""
-    spec = cluster.spec
-    for path, branch, pool in branches(spec):
+    for driver, branch, path in branches(cluster):
         if branch.end_of_life is not None:
-            yield Hit(
+            end = _end(branch)
+            yield about(
+                driver,
                 path,
-                f"support of driver branch {branch.name} ends on {_end(branch)} ({POOLS})",
-                remedy=f"plan the change to another branch: {_supported(spec.release, but=branch.number)}",
-                since=_end(branch) - SOON,
-                until=_end(branch),
-                pool=pool.name,
+                branch=branch.name,
+                end=end,
+                others=_supported(driver.spec.release, but=branch.number),
+                since=end - SOON,
+                until=end,
             )
 
 
@@ -115,19 +113,14 @@ def unknown_branch(cluster: Cluster) -> Iterator[Hit]:
         try:
             drivers.branch(str(driver.numbers[0]) if driver.numbers else driver.version)
         except drivers.UnknownBranch as unknown:
-            yield hit(
-                driver.paths["version"],
-                version=driver.version,
-                near=" and ".join(unknown.nearest),
-                pool=driver.pool.name,
-            )
+            yield about(driver, driver.paths["version"], near=" and ".join(unknown.nearest))
 
 
-def branches(spec: ClusterPolicySpec) -> Iterator[tuple[str, Branch, NodePool]]:
-    """The branches of drivers, with the path of the version and the pool whose nodes run it."""
-    for driver in resolve(spec).running:
+def branches(cluster: Cluster) -> Iterator[tuple[NodeDriver, Branch, str]]:
+    """Drivers with their branches, and with the path of the version."""
+    for driver in cluster.running:
         if driver.branch is not None:
-            yield driver.paths["version"], driver.branch, driver.pool
+            yield driver, driver.branch, driver.paths["version"]
 
 
 def _end(branch: Branch) -> datetime.date:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ...catalog import releases
@@ -12,7 +12,7 @@ from ...model import Body, dotted, few
 from ...policy.language import images
 from ..objects.image_uses import uses
 from ..objects.pods import FOREIGN
-from ..rule import Hit, rule
+from ..rule import Hit, hit, meant, rule
 
 if TYPE_CHECKING:
     from ...cluster.resolve import Cluster
@@ -32,13 +32,16 @@ def mirror_of_nothing(cluster: Cluster) -> Iterator[Hit]:
         if any(images.covers(prefix, reference) for reference in known):
             continue
         near, hosts = nearest(prefix, there), dict.fromkeys(filter(None, map(images.registry, known)))
-        yield Hit(
+        yield hit(
             dotted(("spec", "cluster", "registryMap", prefix)),
-            f"no image comes from {prefix}, so its mirror is not used",
-            remedy=f"did you mean {' or '.join(near)}?"
-            if near
-            else f"images come from {', '.join(hosts)}: correct it, or leave it out",
+            remedy=meant(near),
+            prefix=prefix,
+            hosts=", ".join(hosts),
         )
+
+
+def _come(names: Sequence[str]) -> str:
+    return f"{few(names, 3)} {'comes' if len(names) == 1 else 'come'}"
 
 
 @rule("GPU117", "note", over="render")
@@ -51,20 +54,10 @@ def not_mirrored(render: Render) -> Iterator[Hit]:
     mirror = min(mirrors)
     ours = (resource.body for resource in render.resources if resource.origin not in FOREIGN)
     for host, names in sorted(outside(ours, mirrors).items()):
-        yield Hit(
-            "spec.cluster.registryMap",
-            f"{few(names, 3)} {'comes' if len(names) == 1 else 'come'} from {host}, which registryMap doesn't map",
-            "nodes without a way to it can't pull them, and their pods never start",
-            f"add {host}: {mirror}/..., and fill it (gpustack images --format list); leave it where nodes reach {host}",
-        )
+        yield hit("spec.cluster.registryMap", "rendered", come=_come(names), host=host, mirror=mirror)
     for index, body in enumerate(render.spec.extraObjects):
         for host, names in sorted(outside([body], mirrors).items()):
-            yield Hit(
-                dotted(("spec", "extraObjects", index)),
-                f"{few(names, 3)} {'comes' if len(names) == 1 else 'come'} from {host}, and not from a mirror",
-                "spec.cluster.registryMap rewrites no images in extraObjects: they stay as they are written",
-                f"write the mirror there, such as {mirror}/...; or leave it where nodes reach {host}",
-            )
+            yield hit(dotted(("spec", "extraObjects", index)), "brought", come=_come(names), host=host, mirror=mirror)
 
 
 def outside(bodies: Iterable[Body], mirrors: Collection[str]) -> dict[str, list[str]]:

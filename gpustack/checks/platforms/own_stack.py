@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from ...catalog import platforms
 from ...policy.language.cluster import platform_of
-from ..rule import Hit, rule
+from ..rule import Hit, hit, rule
 from .platform import SECTIONS
 
 if TYPE_CHECKING:
@@ -34,11 +34,15 @@ def system_with_its_own_stack(cluster: Cluster) -> Iterator[Hit]:
             label = f"nvidia.com/gpu.deploy.{DEPLOYED[section]}"
             if _runs(cluster, pool, section) and pool.said.nodeSelector.get(label) != "false":
                 title, harm = SECTIONS[section]
-                yield Hit(
+                yield hit(
                     f"{pool.path}.os",
-                    f"{title} is installed on {pool.system.title}, which has it already (node pool {pool.name})",
-                    f"{what}; {harm}",
-                    f'label these nodes {label}=false, and write {label}: "false" into {pool.path}.nodeSelector',
+                    what=what,
+                    title=title,
+                    harm=harm,
+                    label=label,
+                    pool_path=pool.path,
+                    pool_name=pool.name,
+                    system=pool.system.title,
                 )
 
 

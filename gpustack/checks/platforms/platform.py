@@ -77,12 +77,12 @@ def platforms_own_plugin(cluster: Cluster) -> Iterator[Hit]:
         return
     for index, pool in enumerate(spec.nodePools):
         if pool.nodeSelector.get(own.unless) != "true" and cluster.of(pool).workload == "container":
-            yield Hit(
+            yield hit(
                 f"spec.nodePools[{index}].nodeSelector",
-                f"{own.whose} may run a device plugin of its own on node pool {pool.name}",
-                f"it does on nodes without the label {own.unless}=true; two plugins would offer the same GPUs",
-                f"create the node pool with that label and write it into spec.nodePools[{index}].nodeSelector, or set "
-                f"spec.devicePlugin.enabled: false; {own.also}",
+                pool_name=pool.name,
+                whose=own.whose,
+                unless=own.unless,
+                also=own.also,
             )
 
 

@@ -69,12 +69,7 @@ def path_of_another_platform(cluster: Cluster) -> Iterator[Hit]:
     platform = platform_of(cluster.spec.cluster)
     for path, name, file, whose in _foreign(cluster.spec):
         if file != _left_out(cluster, name):
-            yield Hit(
-                path,
-                f"toolkit.env {name} is a path of {named(whose)}, and cluster.platform is {platform.name}",
-                f"containerd of {platform.title} keeps its files in {' and '.join(platform.runtime_folders)}",
-                f"leave it out{_right(platform, name)}; or correct spec.cluster.platform",
-            )
+            yield _told(path, platform, name, whose)
 
 
 @rule("GPU463", "warning")
@@ -83,13 +78,7 @@ def path_that_is_the_default(cluster: Cluster) -> Iterator[Hit]:
     platform = platform_of(cluster.spec.cluster)
     for path, name, file, whose in _foreign(cluster.spec):
         if file == _left_out(cluster, name):
-            yield Hit(
-                path,
-                f"toolkit.env {name} is a path of {named(whose)}, and the default on {platform.title} too",
-                f"it changes nothing; containerd of {platform.title} keeps its own files in "
-                f"{' and '.join(platform.runtime_folders)}",
-                f"leave it out{_right(platform, name)}",
-            )
+            yield _told(path, platform, name, whose)
 
 
 def _foreign(spec: ClusterPolicySpec) -> Iterator[tuple[str, str, str, set[str]]]:
@@ -118,6 +107,18 @@ def toolkit_env(cluster: Cluster) -> dict[str, str]:
     minor = ".".join(map(str, numbers(spec.cluster.kubernetesVersion)[:2]))
     env = platforms.defaults(platform_of(spec.cluster).name, spec.release, minor).get("toolkit", {}).get("env", [])
     return {entry["name"]: entry["value"] for entry in env}
+
+
+def _told(path: str, platform: Platform, name: str, whose: set[str]) -> Hit:
+    return hit(
+        path,
+        name=name,
+        whose=named(whose),
+        platform=platform.name,
+        title=platform.title,
+        folders=" and ".join(platform.runtime_folders),
+        right=_right(platform, name),
+    )
 
 
 def _right(platform: Platform, name: str) -> str:

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 from ...catalog import oses, releases
 from ...catalog._versions import numbers
 from ...policy.language.cluster import on_openshift, platform_of
-from ..rule import POOLS, Hit, hit, rule
+from ..drivers.about import about
+from ..rule import Hit, hit, rule
 
 if TYPE_CHECKING:
     from ...cluster.resolve import Cluster
@@ -110,12 +111,8 @@ def system_in_table(cluster: Cluster) -> Iterator[Hit]:
     for driver in cluster.drivers:
         system = driver.system if driver.nvidias and driver.pool.os not in known else None
         if system is not None and system.published and system.id != "rhcos":
-            yield Hit(
-                f"spec.nodePools[{driver.index}].os",
-                f"release {spec.release} is not documented for {system.name} ({POOLS})",
-                "its support table has " + ", ".join(name for name in listed if name.startswith(system.id)),
-                pool=driver.pool.name,
-            )
+            path, table = f"spec.nodePools[{driver.index}].os", [name for name in listed if name.startswith(system.id)]
+            yield about(driver, path, release=spec.release, title=system.name, table=", ".join(table))
 
 
 @rule("GPU403", "warning")

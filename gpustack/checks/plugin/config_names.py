@@ -17,7 +17,7 @@ from ...cluster.mig_layouts import texts_of
 from ...cluster.resolve import resolve
 from ...policy.language.types import LABEL_VALUE
 from ..monitoring.monitoring import telemetry
-from ..rule import Hit, hit, rule
+from ..rule import Hit, hit, meant, rule
 
 if TYPE_CHECKING:
     from ...cluster.resolve import Cluster
@@ -25,8 +25,7 @@ if TYPE_CHECKING:
     from ...policy.language.spec import ClusterPolicySpec
 
 NODE_LABEL = "nvidia.com/device-plugin.config"
-NO_DEFAULT = "the config manager's init container takes the default on every node, and without it no plugin starts"
-NO_LABELLED = "the config manager fails on such a node, and the device plugin goes on with the default"
+DEFAULT = "spec.devicePlugin.config.default"
 
 
 class Keys(NamedTuple):
@@ -60,7 +59,7 @@ def no_such_config(cluster: Cluster) -> Iterator[Hit]:
     if known is None:
         return
     default = spec.devicePlugin.config.default
-    asked = [("spec.devicePlugin.config.default", default)] if default else []
+    asked = [(DEFAULT, default)] if default else []
     for index, pool in enumerate(spec.nodePools):
         if pool.nodeSelector.get(NODE_LABEL):
             asked.append((f'spec.nodePools[{index}].nodeSelector["{NODE_LABEL}"]', pool.nodeSelector[NODE_LABEL]))
@@ -69,12 +68,14 @@ def no_such_config(cluster: Cluster) -> Iterator[Hit]:
         if name not in known.names:
             near = nearest(name, known.names, 1)
             listed = ", ".join(known.names) or "none"
-            why = NO_DEFAULT if path == "spec.devicePlugin.config.default" else NO_LABELLED
-            yield Hit(
+            yield hit(
                 path,
-                f"there is no configuration {name!r} of the device plugin",
-                f"{known.path} has the keys {listed}; {why}",
-                f"did you mean {near[0]}?" if near else f"name one of {listed}, or add {name}",
+                "default" if path == DEFAULT else "label",
+                remedy=meant(near),
+                name=name,
+                called=repr(name),
+                where=known.path,
+                listed=listed,
             )
 
 

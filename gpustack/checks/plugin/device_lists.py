@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from ...catalog._lookup import nearest
-from ..rule import Hit, hit, rule
+from ..rule import Hit, hit, meant, rule
 
 if TYPE_CHECKING:
     from ...cluster.resolve import Cluster
@@ -33,12 +33,7 @@ def no_such_strategy(cluster: Cluster) -> Iterator[Hit]:
     for element in (text.strip() for text in elements):
         if element not in STRATEGIES:
             near = nearest(element, STRATEGIES)
-            yield Hit(
-                path,
-                f"there is no device list strategy {element!r}",
-                "the device plugin ends at its start",
-                f"did you mean {' or '.join(near)}?" if near else f"choose among {', '.join(STRATEGIES)}",
-            )
+            yield hit(path, "unknown", remedy=meant(near), element=repr(element), known=", ".join(STRATEGIES))
         elif element.startswith("cdi-") and not spec.cdi.enabled:
             yield hit(path, "cdi", element=element)
 

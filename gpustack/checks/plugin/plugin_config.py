@@ -121,12 +121,13 @@ def overruled_flag(cluster: Cluster) -> Iterator[Hit]:
         mps = named.config.sharing.get("mps")
         if mps and mps.fails is False and fails_always(spec):
             first = plugin_config.MPS_FAILS_SETTABLE
-            yield Hit(
+            yield hit(
                 named.path,
-                f"{named.name}: failRequestsGreaterThanOne: false has no effect under mps",
-                f"the device plugin {spec.devicePlugin.version} takes it as true; {first} is the first that heeds it",
-                "leave it out, or take a newer device plugin",
-                mps.fails_place,
+                "mps",
+                named=named.name,
+                version=spec.devicePlugin.version,
+                first=first,
+                inside=mps.fails_place,
             )
 
 

@@ -86,11 +86,9 @@ def _tolerations(spec: ClusterPolicySpec) -> Iterator[tuple[str, Sequence[Tolera
 @rule("GPU819", "error")
 def comparing_toleration(cluster: Cluster) -> Iterator[Hit]:
     """A toleration with operator Lt or Gt."""
-    spec = cluster.spec
-    for place, tolerations in _tolerations(spec):
+    kubernetes = cluster.spec.cluster.kubernetesVersion
+    for place, tolerations in _tolerations(cluster.spec):
         for index, toleration in enumerate(tolerations):
             operator = toleration.get("operator") if isinstance(toleration, Mapping) else toleration.operator
             if operator in ("Lt", "Gt"):
-                what = f"a toleration with operator {operator} needs the feature gate {COMPARING}"
-                why = f"it is off by default; without it, Kubernetes {spec.cluster.kubernetesVersion} refuses the pods"
-                yield Hit(f"{place}[{index}].operator", what, why)
+                yield hit(f"{place}[{index}].operator", operator=operator, gate=COMPARING, kubernetes=kubernetes)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from ...cluster.resolve import resolve
-from ..rule import Hit, rule
+from ..rule import Hit, hit, rule
 
 if TYPE_CHECKING:
     from ...cluster.resolve import Cluster
@@ -45,17 +45,13 @@ def pools_with_one_sharing(cluster: Cluster) -> Iterator[Hit]:
         pool, wider = spec.nodePools[index], spec.nodePools[other]
         if pool.sharing != wider.sharing and cluster.of(pool).workload == cluster.of(wider).workload == "container":
             which = index if pool.sharing.model_dump(exclude_none=True) else other
-            yield Hit(
-                f"spec.nodePools[{which}].sharing",
-                f"nodes of pool {pool.name} belong to pool {wider.name} too, and that shares its GPUs in another way",
-                remedy=f"{TELL_APART}, or the same sharing: {_both(index, other)}",
+            yield hit(
+                f"spec.nodePools[{which}].sharing", pool_name=pool.name, wider=wider.name, both=both(index, other)
             )
 
 
-TELL_APART = "give both pools a nodeSelector that tells their nodes apart"
-
-
-def _both(index: int, other: int) -> str:
+def both(index: int, other: int) -> str:
+    """The paths of the pools INDEX and OTHER, in order."""
     return f"spec.nodePools[{min(index, other)}] and spec.nodePools[{max(index, other)}]"
 
 
@@ -73,8 +69,10 @@ def pools_with_one_workload(cluster: Cluster) -> Iterator[Hit]:
         else:
             continue
         which = index if getattr(pool, field) not in (None, type(pool.vgpu)()) else other
-        yield Hit(
+        yield hit(
             f"spec.nodePools[{which}].{field}",
-            f"nodes of pool {pool.name} belong to pool {wider.name} too, and that {what}",
-            remedy=f"{TELL_APART}: {_both(index, other)}",
+            pool_name=pool.name,
+            wider=wider.name,
+            what=what,
+            both=both(index, other),
         )

@@ -10,7 +10,7 @@ from ...catalog.time_zones import UnknownTimeZone
 from ...cluster.resolve import resolve
 from ...policy.language import guards
 from ...policy.language.reconciler import labelling, runs
-from ..rule import Hit, hit, rule
+from ..rule import Hit, hit, meant, rule
 
 if TYPE_CHECKING:
     from ...cluster.resolve import Cluster
@@ -26,14 +26,8 @@ BY_DISCOVERY = {"labelling"}
 def no_image(cluster: Cluster) -> Iterator[Hit]:
     """A reconciler without an image."""
     spec = cluster.spec
-    section = spec.reconciler
-    if section is not None and runs(spec) and not section.image:
-        yield Hit(
-            "spec.reconciler",
-            "the reconciler has no image",
-            remedy="build it with the project's Containerfile, push it, and name it in spec.reconciler.image"
-            + ("" if cluster.pausing else "; or set spec.reconciler.labelling: nodeFeatureRule"),
-        )
+    if spec.reconciler is not None and runs(spec) and not spec.reconciler.image:
+        yield hit("spec.reconciler", "pausing" if cluster.pausing else "free")
 
 
 @rule("GPU821", "error")
@@ -50,12 +44,8 @@ def labels_that_are_paused(cluster: Cluster) -> Iterator[Hit]:
     """Labels by node feature discovery, and a component that takes labels off nodes."""
     if labelling(cluster.spec) == "nodeFeatureRule":
         for section, who in cluster.pausing:
-            yield Hit(
-                "spec.reconciler.labelling",
-                f"node feature discovery can't label nodes on which {who} pauses labels",
-                remedy="set spec.reconciler.labelling: program with spec.reconciler.image"
-                + (f", or spec.{section}.enabled: false" if section != "drivers" else ""),
-            )
+            off = f", or spec.{section}.enabled: false" if section != "drivers" else ""
+            yield hit("spec.reconciler.labelling", who=who, off=off)
 
 
 @rule("GPU824", "note", over="origins")
@@ -77,12 +67,7 @@ def unknown_time_zones(cluster: Cluster) -> Iterator[Hit]:
         try:
             time_zones.known(window.timeZone)
         except UnknownTimeZone as error:
-            near = " or ".join(error.nearest)
-            yield Hit(
-                f"{path}.timeZone",
-                f"there is no time zone {window.timeZone!r}",
-                remedy=f"did you mean {near}?" if near else "write a name such as Europe/Berlin or UTC",
-            )
+            yield hit(f"{path}.timeZone", remedy=meant(error.nearest), zone=repr(window.timeZone))
 
 
 def _windows(spec: ClusterPolicySpec) -> Iterator[tuple[str, Window]]:
@@ -139,12 +124,8 @@ def more_than_the_cluster_allows(cluster: Cluster) -> Iterator[Hit]:
             ("maxUnavailable", own and own.maxUnavailable, "maxUnavailable", limits.maxUnavailable, "out of service"),
         ):
             if isinstance(asked, int) and isinstance(most, int) and asked > most:
-                yield Hit(
-                    f"spec.nodePools[{index}].upgrade.{name}",
-                    f"pool {pool.name} may have {asked} nodes {what} at a time, and the whole cluster {most}",
-                    f"driver.upgradePolicy.{field} holds over all pools together, and the smaller number wins",
-                    f"set spec.driver.upgradePolicy.{field} to {asked} or more",
-                )
+                path = f"spec.nodePools[{index}].upgrade.{name}"
+                yield hit(path, pool_name=pool.name, asked=asked, what=what, most=most, limit=field)
 
 
 @rule("GPU838", "warning")

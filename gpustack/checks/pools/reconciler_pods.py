@@ -75,13 +75,8 @@ def soaks_longer_than_windows(cluster: Cluster) -> Iterator[Hit]:
     short = [(pool, span) for pool, span in spans if span < seconds]
     for pool, _ in short:
         whose = "the cluster" if pool.index is None else POOLS
-        yield Hit(
-            "spec.reconciler.soakSeconds",
-            f"reconciler.soakSeconds is {seconds}, and no window of {whose} is open for as long",
-            remedy=f"set spec.reconciler.soakSeconds: {min(span for _, span in short)} or less; or let the windows be "
-            "open for longer",
-            pool="" if pool.index is None else pool.name,
-        )
+        path, longest = "spec.reconciler.soakSeconds", min(span for _, span in short)
+        yield hit(path, seconds=seconds, whose=whose, longest=longest, pool="" if pool.index is None else pool.name)
 
 
 def _longest(windows: Iterable[Window]) -> int:

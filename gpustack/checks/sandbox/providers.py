@@ -50,9 +50,12 @@ def part_is_off(cluster: Cluster) -> Iterator[Hit]:
         for name, part, effect in needed:
             if not part.enabled and name not in told:
                 told.add(name)
-                yield Hit(
+                image = WITH_IMAGE if name == "vgpuManager" else ""
+                yield hit(
                     f"spec.{name}.enabled",
-                    f"{name} is off, and nodes of pool {pool.name} serve {pool.workload}",
-                    f"{effect}, unless the nodes' own image does; the sandbox validator waits for it",
-                    f"set spec.{name}.enabled: true" + (WITH_IMAGE if name == "vgpuManager" else ""),
+                    part=name,
+                    pool_name=pool.name,
+                    workload=pool.workload,
+                    effect=effect,
+                    image=image,
                 )

@@ -107,12 +107,10 @@ def foreign_vgpu_type(cluster: Cluster) -> Iterator[Hit]:
         product = product_of(pool)
         elements = (cluster.vgpu_sets or {}).get(cluster.of(pool).vgpu_set, ())
         boards = vgpu.boards(product, spec.release) if product is not None else frozenset()
+        path = f"spec.nodePools[{index}].vgpu.config"
         for name in vgpu.types(elements, product) if boards else ():
             if vgpu.board(name) not in boards:
-                yield Hit(
-                    f"spec.nodePools[{index}].vgpu.config",
-                    f"{name} is not a vGPU type of {pool.gpuProduct}: those begin with {' or '.join(sorted(boards))}",
-                )
+                yield hit(path, name=name, product=pool.gpuProduct, boards=" or ".join(sorted(boards)))
 
 
 def with_vgpus(spec: ClusterPolicySpec) -> Iterator[tuple[int, NodePool]]:
