@@ -15,7 +15,8 @@ from typing import Any, NoReturn
 import yaml
 
 from gpustack.text.go_scalars import scalar
-from gpustack.text.yaml12 import COLLECTION, PLAIN, QUOTED, Node, mark, refuse
+from gpustack.text.refusals import refuse
+from gpustack.text.yaml12 import COLLECTION, PLAIN, QUOTED, Node, mark
 
 _NULL = frozenset(("", "~", "null", "Null", "NULL"))
 _BOOL = {"true": True, "True": True, "TRUE": True, "false": False, "False": False, "FALSE": False}
@@ -136,13 +137,7 @@ class Builder:
         for item in reversed(nodes):
             value = self.build(item)
             if not isinstance(value, dict):
-                refuse(
-                    "GPU003",
-                    "a merge key (<<) needs a mapping",
-                    mark(item, self.text, self.file),
-                    "what stands after << is neither a mapping nor a list of mappings",
-                    'write <<: *anchor with the anchor of a mapping, or quote the key ("<<")',
-                )
+                refuse("GPU003", "merge key", mark(item, self.text, self.file))
             data.update(value)
         return data
 
@@ -163,26 +158,14 @@ class Builder:
         where = mark(node, self.text, self.file)
         if where.text is None:  # of a Secret: a password may begin like a tag
             shown = "behind the '!'"
-        refuse(
-            "GPU009",
-            f"the tag {shown} can't be used here",
-            where,
-            "policies and manifests are plain data; tags name types of a programming language, or don't fit this value",
-            f"remove {shown}; to make a value a string, put it in quotes",
-        )
+        refuse("GPU009", "tag", where, shown=shown)
 
     def refuse_number(self, node: Node, reason: str) -> NoReturn:
         where = mark(node, self.text, self.file)
         shown = node.value if len(node.value) <= 40 else node.value[:37] + "..."
         if where.text is None:
             shown = "a value of a Secret"
-        refuse(
-            "GPU010",
-            f"{shown} {reason}",
-            where,
-            "unquoted, it is read as a number",
-            "put it in quotes if it is meant as text; else write a smaller number",
-        )
+        refuse("GPU010", "number", where, shown=shown, reason=reason)
 
     def refuse_zero_first(self, node: Node, value: str) -> NoReturn:
         sign, digits = ("-" if value[0] == "-" else ""), value.lstrip("+-")
@@ -192,46 +175,17 @@ class Builder:
             meant = f"{int(sign + digits, 8)} or {sign}0o{digits.lstrip('0') or '0'} if it is octal, {meant}"
         where = mark(node, self.text, self.file)
         hidden = where.text is None or len(value) > 20
-        refuse(
-            "GPU010",
-            f"the number {'here' if hidden else value} begins with a zero",
-            where,
-            "YAML 1.2 reads such a number as decimal, kubectl and other programs in Go read it as octal",
-            f"write {'it without the zero' if hidden else meant}, or put it in quotes if it is text",
-        )
+        shown, meant = ("here", "it without the zero") if hidden else (value, meant)
+        refuse("GPU010", "zero", where, shown=shown, meant=meant)
 
     def refuse_key(self, key: Node, name: Any) -> NoReturn:
         where = mark(key, self.text, self.file)
         if isinstance(name, (dict, list)):
-            template = "{{" in (where.text or "")
-            refuse(
-                "GPU005",
-                "a key is a mapping or a list, not a name",
-                where,
-                "braces and brackets start a mapping or a list in YAML",
-                "this looks like a template: render it first (helm template), then use what comes out"
-                if template
-                else "put the key in quotes if the braces or brackets belong to it",
-            )
+            refuse("GPU005", "template" if "{{" in (where.text or "") else "collection", where)
         sort = {bool: "a boolean", int: "a number", float: "a number", type(None): "empty"}[type(name)]
-        refuse(
-            "GPU005",
-            f"the key {key.value or '(nothing)'} is {sort}, not a name",
-            where,
-            "keys are strings, in policies as in Kubernetes",
-            f'put it in quotes: "{key.value}"' if key.value else "write the key's name before the colon",
-        )
+        refuse("GPU005", "other type" if key.value else "empty", where, key=key.value, sort=sort)
 
     def refuse_duplicate(self, node: Node, key: Node, name: str) -> NoReturn:
         first = next(other for other, _ in node.value if other.value == key.value or self.build(other) == name)
-        refuse(
-            "GPU004",
-            f"the key {name} stands twice in the same mapping, on lines {_line(first)} and {_line(key)}",
-            mark(key, self.text, self.file),
-            f"readers differ in which of the two counts; the first is on line {_line(first)}",
-            "merge the two, or delete one",
-        )
-
-
-def _line(node: Node) -> int:
-    return int(node.start_mark.line) + 1
+        lines = {"first": first.start_mark.line + 1, "second": key.start_mark.line + 1}
+        refuse("GPU004", "twice", mark(key, self.text, self.file), name=name, **lines)

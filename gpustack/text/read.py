@@ -14,8 +14,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from gpustack.text.construct import Builder
+from gpustack.text.refusals import refuse
 from gpustack.text.source import decode, load_bytes, place, split_lines
-from gpustack.text.yaml12 import Node, check_expansion, compose, mark, refuse
+from gpustack.text.yaml12 import Node, check_expansion, compose, mark
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,25 +43,10 @@ def parse(text: str, file: str) -> dict[str, Any]:
     """Return the mapping that TEXT holds. Raises InputError, see `read`."""
     parsed = value(text, file)
     if parsed is None:
-        refuse(
-            "GPU008",
-            f"{file} is empty",
-            place(text, file, 1, 1),
-            "it holds no value, at most comments",
-            "write a policy into it, or delete it",
-        )
+        refuse("GPU008", "empty", place(text, file, 1, 1))
     root, data = parsed
     if not isinstance(data, dict):
-        sort = "a list" if isinstance(data, list) else "a single value"
-        refuse(
-            "GPU008",
-            f"{file} holds {sort}, not a mapping",
-            mark(root, text, file),
-            "a policy is a mapping with the keys apiVersion, kind, metadata and spec",
-            "start the file with `apiVersion: gpustack.dev/v1alpha1`; put several policies into a file each"
-            if isinstance(data, list)
-            else "check that this is the file you meant; a key needs a colon and a space after it",
-        )
+        refuse("GPU008", "list" if isinstance(data, list) else "value", mark(root, text, file))
     return data
 
 
@@ -80,10 +66,4 @@ def _refuse_second(node: Node, text: str, file: str) -> None:
     lines = split_lines(text)
     first = node.start_mark.line
     start = next((i for i in range(first, -1, -1) if lines[i].startswith("---")), first)
-    refuse(
-        "GPU007",
-        f"{file} holds more than one document; the second starts on line {start + 1}",
-        place(text, file, start + 1, 1),
-        "one file is one cluster or one layer",
-        "move the second document into a file of its own",
-    )
+    refuse("GPU007", "second", place(text, file, start + 1, 1), line=start + 1)

@@ -18,6 +18,7 @@ import stat
 
 from gpustack.model import InputError, Location
 from gpustack.text import secrets
+from gpustack.text.refusals import refusal
 from gpustack.text.regular import read_regular
 
 LIMIT = 8 * 1024 * 1024
@@ -38,7 +39,6 @@ _MAGIC = {
 }
 
 _SPECIAL = (
-    (stat.S_ISDIR, "a folder"),
     (stat.S_ISFIFO, "a named pipe"),
     (stat.S_ISCHR, "a device"),
     (stat.S_ISBLK, "a device"),
@@ -56,13 +56,7 @@ def load_bytes(path: pathlib.Path, display: str) -> bytes:
     except (OSError, ValueError) as error:
         raise _unreadable(path, display, error) from None
     if len(raw) > LIMIT:
-        raise InputError.of(
-            "GPU001",
-            f"{display} is larger than 8 MiB",
-            location=Location(display),
-            why=f"a file is read up to {LIMIT} bytes (8 MiB); this one has more",
-            remedy="check that this is the file you meant; split it, a policy's extraObjects into layers",
-        )
+        raise refusal("GPU001", "large", Location(display), limit=LIMIT)
     return raw
 
 
@@ -103,32 +97,18 @@ def place(text: str, file: str, line: int, column: int) -> Location:
 
 def _not_a_file(mode: int, display: str) -> InputError:
     sort = next((words for test, words in _SPECIAL if test(mode)), "no regular file")
-    remedy = "name a file in it" if stat.S_ISDIR(mode) else "write what it holds to a regular file first"
-    what = f"{display} is {sort}, not a file to read"
-    return InputError.of("GPU001", what, location=Location(display), why="", remedy=remedy)
+    return refusal("GPU001", "folder" if stat.S_ISDIR(mode) else "special", Location(display), sort=sort)
 
 
 def _unreadable(path: pathlib.Path, display: str, error: OSError | ValueError) -> InputError:
     where = Location(display)
     code, reason = (error.errno, error.strerror) if isinstance(error, OSError) else (None, None)
     if code == errno.ENOENT and path.is_symlink():
-        what, why = (
-            f"{display} is a symbolic link to nothing",
-            f"it points to {path.readlink()}, which does not exist",
-        )
-        remedy = "correct the link, or name the file itself"
-    elif code in (errno.ENOENT, errno.ENOTDIR):
-        what, why = f"{display} does not exist", ""
-        remedy = _nearest_files(path)
-    elif code in (errno.EACCES, errno.EPERM):
-        what, why = f"{display} can't be read: no permission", f"the system says: {reason}"
-        remedy = "give your user the right to read it (chmod u+r), or run as a user that has it"
-    elif code == errno.ELOOP:
-        what, why, remedy = f"{display} is a symbolic link that leads back to itself", "", "correct the link"
-    else:
-        what, why = f"{display} can't be read", f"the system says: {reason or error}"
-        remedy = "check the path and the disk"
-    return InputError.of("GPU001", what, location=where, why=why, remedy=remedy)
+        return refusal("GPU001", "link to nothing", where, target=path.readlink())
+    if code in (errno.ENOENT, errno.ENOTDIR):
+        return refusal("GPU001", "missing", where, near=_nearest_files(path))
+    case = {errno.EACCES: "permission", errno.EPERM: "permission", errno.ELOOP: "circle"}.get(code or 0, "other")
+    return refusal("GPU001", case, where, reason=reason or error)
 
 
 def _nearest_files(path: pathlib.Path) -> str:
@@ -155,13 +135,9 @@ def _not_text(raw: bytes, offset: int, display: str, reason: str) -> InputError:
     content = raw[start:].partition(b"\n")[0].decode("utf-8", "replace").rstrip("\r")
     hidden = secrets.may_have(raw.decode("utf-8", "replace"))
     sort = next((words for magic, words in _MAGIC.items() if raw.startswith(magic)), None)
-    return InputError.of(
-        "GPU002",
-        f"{display} is {sort}, not a text file" if sort else f"{display} is not a text file in UTF-8",
-        location=Location(display, line, column, None if hidden else _UNPRINTABLE.sub("\ufffd", content)),
-        why=f"at byte {offset} (line {line}), {reason}",
-        remedy="name the text file itself" if sort else "save the file as UTF-8",
-    )
+    where = Location(display, line, column, None if hidden else _UNPRINTABLE.sub("\ufffd", content))
+    case = "not text" if sort else "not UTF-8"
+    return refusal("GPU002", case, where, sort=sort, offset=offset, line=line, reason=reason)
 
 
 def _unprintable(raw: bytes, text: str, index: int, display: str) -> InputError:
@@ -175,10 +151,4 @@ def _unprintable(raw: bytes, text: str, index: int, display: str) -> InputError:
     name = {"\ufeff": "a byte order mark", "\u2028": "a line separator", "\u2029": "a paragraph separator"}.get(
         char, "a next-line character" if char == "\x85" else "a control character"
     )
-    return InputError.of(
-        "GPU002",
-        f"{name} (U+{ord(char):04X}) stands in the text",
-        location=where,
-        why="it is invisible and YAML readers do not agree on what it means",
-        remedy='delete it; inside a value, write it as an escape in double quotes: "\\u' + f'{ord(char):04X}"',
-    )
+    return refusal("GPU002", "invisible", where, name=name, code=f"{ord(char):04X}")

@@ -13,6 +13,7 @@ from pathlib import Path
 import yaml
 
 from gpustack.model import InputError, Location
+from gpustack.text.refusals import refusal
 from gpustack.text.source import place, split_lines
 from gpustack.text.yaml12 import MAX_DEPTH
 
@@ -30,29 +31,13 @@ def explain(error: yaml.YAMLError, text: str, file: str) -> InputError:
     where = place(text, file, line, column)
     conflict = _conflict(text, file)
     if conflict:
-        return _error(
-            "a merge conflict is not resolved",
-            conflict,
-            "Git left its markers in the file",
-            "choose what is to stay and delete the marker lines",
-        )
+        return refusal("GPU003", "conflict", conflict)
     written = split_lines(text)[(where.line or 1) - 1]
     if "\t" in written[: where.column] and _INDENTING_TAB.match(written):
         tab = Location(file, where.line, written.index("\t") + 1, where.text)
-        return _error(
-            f"line {where.line} is indented with a tab",
-            tab,
-            "YAML allows only spaces for indentation",
-            "replace the tab by spaces",
-        )
+        return refusal("GPU003", "tab", tab, line=where.line)
     if "nesting depth" in problem:
-        return _error(
-            f"values are nested more than {MAX_DEPTH} levels deep",
-            where,
-            "no policy is that deep",
-            "check for brackets that are never closed, or flatten the value",
-            rule="GPU006",
-        )
+        return refusal("GPU006", "deep", where, most=MAX_DEPTH)
     words = next((words for words in _PROBLEMS if words["problem"] in problem), None) or {
         "what": "this is not valid YAML",
         "why": f"the parser says: {' '.join(problem.split())}",
@@ -65,7 +50,7 @@ def explain(error: yaml.YAMLError, text: str, file: str) -> InputError:
         why = f"{why}; {began}" if why else began
         if "quote" in what:
             where = place(text, file, start.line + 1, start.column + 1)
-    return _error(what, where, why, words["remedy"])
+    return refusal("GPU003", "parser", where, what=what, why=why, remedy=words["remedy"])
 
 
 def _conflict(text: str, file: str) -> Location | None:
@@ -73,7 +58,3 @@ def _conflict(text: str, file: str) -> Location | None:
         if _CONFLICT.match(line):
             return Location(file, number, 1, line)
     return None
-
-
-def _error(what: str, where: Location, why: str, remedy: str, rule: str = "GPU003") -> InputError:
-    return InputError.of(rule, what, location=where, why=why, remedy=remedy)

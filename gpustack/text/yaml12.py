@@ -18,7 +18,8 @@ from typing import Any, NoReturn
 import yaml
 from yaml._yaml import CParser
 
-from gpustack.model import InputError, Location
+from gpustack.model import Location
+from gpustack.text.refusals import refuse
 from gpustack.text.source import place
 
 MAX_DEPTH = 200
@@ -120,13 +121,7 @@ def check_expansion(node: Node, text: str, file: str) -> None:
         if key in known:
             return known[key]
         if key in open_nodes:
-            refuse(
-                "GPU006",
-                "an alias stands inside the value that it names",
-                mark(node, text, file),
-                "written out, the value would have no end",
-                "remove the alias (*name) inside the value with the anchor (&name)",
-            )
+            refuse("GPU006", "endless", mark(node, text, file))
         open_nodes.add(key)
         size, depth = 1, 0
         for child in _children(node):
@@ -134,13 +129,7 @@ def check_expansion(node: Node, text: str, file: str) -> None:
             size, depth = size + child_size, max(depth, child_depth)
         open_nodes.discard(key)
         if size > MAX_EXPANDED:
-            refuse(
-                "GPU006",
-                "the aliases stand for too much",
-                mark(node, text, file),
-                f"written out, the value here would hold more than {MAX_EXPANDED:,} values",
-                "write the values out, or share them through a layer",
-            )
+            refuse("GPU006", "aliases", mark(node, text, file), most=f"{MAX_EXPANDED:,}")
         if depth >= MAX_DEPTH:
             too_deep(mark(node, text, file))
         known[key] = size, depth + 1
@@ -157,18 +146,7 @@ def mark(node: Any, text: str, file: str) -> Location:
 
 def too_deep(where: Location) -> NoReturn:
     """Refuse a text that is nested too deep at WHERE."""
-    refuse(
-        "GPU006",
-        f"values are nested more than {MAX_DEPTH} levels deep",
-        where,
-        "no policy is that deep, and reading it could exhaust the memory of the parser",
-        "check for brackets that are never closed, or flatten the value",
-    )
-
-
-def refuse(rule: str, what: str, where: Location, why: str, remedy: str) -> NoReturn:
-    """Raise the InputError with one finding."""
-    raise InputError.of(rule, what, location=where, why=why, remedy=remedy)
+    refuse("GPU006", "deep", where, most=MAX_DEPTH)
 
 
 def _children(node: Node) -> list[Node]:

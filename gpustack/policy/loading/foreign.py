@@ -8,15 +8,16 @@ from __future__ import annotations
 
 import difflib
 import pathlib
+from string import Template
 from typing import Any
 
 from gpustack.catalog import _data
-from gpustack.model import Finding, Path
+from gpustack.model import Finding
 from gpustack.policy.loading.envelope import API_VERSION, KEYS, Kind, finding
 from gpustack.text.read import Document
 
-_FOREIGN = pathlib.Path(__file__).with_suffix(".yaml")
-_FRAME = f"start the file with `apiVersion: {API_VERSION}` and `kind: {{kind}}`"
+_TEXTS = pathlib.Path(__file__).with_suffix(".yaml")
+_FRAME = f"start the file with `apiVersion: {API_VERSION}` and"
 _ADD = "add spec.release and spec.cluster.kubernetesVersion"
 
 
@@ -27,82 +28,36 @@ def recognise(document: Document, kind: Kind) -> Finding:
     if api == API_VERSION:
         return _other_kind(document, actual, kind)
     if isinstance(api, str) and api.partition("/")[0].lower() == "gpustack.dev":
-        remedy = f"write `apiVersion: {API_VERSION}`"
-        return finding(document, ("apiVersion",), "GPU012", f"there is no version {api}", remedy)
+        return _said("version", document, kind, "apiVersion")
     if api is None and actual is None:
         return _values(document, kind) if is_values(data) else _nothing(document, kind)
     if (isinstance(actual, str) and actual.endswith("List")) or isinstance(data.get("items"), list):
-        return _list(document, kind)
+        return _said("list", document, kind, "kind")
     if isinstance(api, str) and api.startswith("nvidia.com/"):
-        return _operators(document, str(actual), kind)
+        own = actual in ("NVIDIADriver", "GPUCluster")
+        return _said(str(actual) if own else "operator", document, kind, "apiVersion")
     if api is None or actual is None or actual == kind:
         return _half(document, kind)
-    remedy = (
-        _data.read(_FOREIGN)["kinds"].get(str(actual))
-        or f"{_FRAME.format(kind=kind)}, or name the file that holds the policy"
-    )
-    what = f"this is an object of kind {actual} ({api}), not a {kind}"
-    return finding(document, ("kind",), "GPU012", what, remedy, why=f"a policy has apiVersion {API_VERSION}")
+    if known := _data.read(_TEXTS)["kinds"].get(str(actual)):
+        return _said("known kind", document, kind, "kind", remedy=known)
+    return _said("kind", document, kind, "kind")
+
+
+def _said(case: str, document: Document, kind: Kind, at: str, *, key: bool = False, **words: object) -> Finding:
+    """What the table says of CASE, with WORDS and those that every case has, about the value (KEY: the key) AT."""
+    data, texts = document.data, _data.read(_TEXTS)["cases"][case]
+    known = {"file": document.file, "kind": kind, "api": data.get("apiVersion"), "actual": data.get("kind")}
+    known |= {"version": API_VERSION, "frame": f"{_FRAME} `kind: {kind}`", "add": _ADD}
+    what, why, remedy = (Template(texts.get(part, "")).substitute(known, **words) for part in ("what", "why", "remedy"))
+    return finding(document, (at,), "GPU012", what, remedy, why=why, key=key)
 
 
 def _other_kind(document: Document, actual: object, kind: Kind) -> Finding:
-    path: Path = ("kind",)
-    if actual == "PolicyLayer":
-        return finding(
-            document,
-            path,
-            "GPU012",
-            "this is a layer, not the policy of a cluster",
-            "move it to layers/ beside the policies; to make it a cluster, write `kind: ClusterPolicy`",
-            why="a layer holds what clusters share; it is rendered through the policies that name it under extends",
-        )
-    if actual == "ClusterPolicy":
-        return finding(
-            document,
-            path,
-            "GPU012",
-            "this is the policy of a cluster, not a layer",
-            "write `kind: PolicyLayer` and delete metadata.name, or take it off extends",
-            why="extends names files of kind PolicyLayer",
-        )
+    if actual in ("PolicyLayer", "ClusterPolicy"):
+        return _said("layer" if actual == "PolicyLayer" else "policy", document, kind, "kind")
     near = difflib.get_close_matches(str(actual).lower(), ["clusterpolicy", "policylayer"], n=1)
-    what = f"there is no kind {actual}" if actual is not None else "the file has no kind"
     guess = {"clusterpolicy": "ClusterPolicy", "policylayer": "PolicyLayer"}[near[0]] if near else kind
-    return finding(document, path, "GPU012", what, f"write `kind: {guess}`")
-
-
-def _operators(document: Document, actual: str, kind: Kind) -> Finding:
-    """An object of NVIDIA's operator."""
-    if actual == "NVIDIADriver":
-        remedy = "put its spec into the list spec.drivers of a policy, with a name"
-    elif actual == "GPUCluster":
-        remedy = "put its spec below spec.gpuCluster of a policy"
-    else:
-        remedy = (
-            f"{_FRAME.format(kind=kind)}; set metadata.name to the cluster's name and delete the rest of metadata and "
-            f"status; {_ADD}; the fields of spec keep their names. Delete every repository, image and version that you "
-            "did not choose: they hold the components at the versions of the operator that wrote them. Where no chart "
-            "wrote it (OLM, kubectl apply), add `defaults: operator` to spec"
-        )
-    return finding(
-        document,
-        ("apiVersion",),
-        "GPU012",
-        f"this is a {actual} of NVIDIA's GPU operator, not a {kind} of gpustack",
-        remedy,
-        why="gpustack's own says of which release and for which cluster the manifests are made",
-    )
-
-
-def _list(document: Document, kind: Kind) -> Finding:
-    return finding(
-        document,
-        ("kind",),
-        "GPU012",
-        f"this is a list of objects ({document.data.get('kind')}), not a {kind}",
-        f"take one object of its items: {_FRAME.format(kind=kind)}, and {_ADD}",
-        why="that is what `kubectl get -o yaml` prints without a name",
-    )
+    return _said("no kind" if actual is None else "other kind", document, kind, "kind", guess=guess)
 
 
 def _values(document: Document, kind: Kind) -> Finding:
@@ -110,15 +65,7 @@ def _values(document: Document, kind: Kind) -> Finding:
 
     wrapper = next((key for key in document.data if key in chart.wrappers()), None)
     moved = f"move what stands below {wrapper} to `spec:`" if wrapper else "indent everything below `spec:`"
-    return finding(
-        document,
-        (wrapper or next(iter(document.data)),),
-        "GPU012",
-        "these are values of the GPU operator's Helm chart, not a policy",
-        f"{_FRAME.format(kind=kind)}, {moved} and {_ADD}",
-        why=f"a {kind} has them below spec; most keep their names; those that don't are named when the policy is read",
-        key=True,
-    )
+    return _said("values", document, kind, wrapper or next(iter(document.data)), key=True, moved=moved)
 
 
 def is_values(data: dict[str, Any]) -> bool:
@@ -131,36 +78,19 @@ def is_values(data: dict[str, Any]) -> bool:
 
 
 def _nothing(document: Document, kind: Kind) -> Finding:
-    near = {
-        key: difflib.get_close_matches(key.lower(), ["apiversion", "kind"], n=1, cutoff=0.85) for key in document.data
-    }
-    for key, match in near.items():
-        if match:
-            right = "apiVersion" if match[0] == "apiversion" else "kind"
-            remedy = f"write {right} instead of {key}"
-            what = f"unknown key {key}"
-            return finding(
-                document, (key,), "GPU012", what, remedy, why=f"a {kind} needs apiVersion and kind", key=True
-            )
-    for key, (sort, remedy) in _data.read(_FOREIGN)["files"].items():
-        if key in document.data:
-            return finding(document, (key,), "GPU012", f"this is {sort}, not a {kind}", remedy, key=True)
-    what = f"{document.file} has neither apiVersion nor kind"
-    why = "nothing says what the file is"
-    remedy = f"{_FRAME.format(kind=kind)}; a {kind} has the keys {', '.join(KEYS)}"
-    return finding(document, (next(iter(document.data), ""),), "GPU012", what, remedy, why=why, key=True)
+    for wrong in document.data:
+        near = difflib.get_close_matches(wrong.lower(), ["apiversion", "kind"], n=1, cutoff=0.85)
+        if near:
+            right = "apiVersion" if near[0] == "apiversion" else "kind"
+            return _said("misspelt", document, kind, wrong, key=True, right=right, wrong=wrong)
+    for top, (sort, remedy) in _data.read(_TEXTS)["files"].items():
+        if top in document.data:
+            return _said("file", document, kind, top, key=True, sort=sort, remedy=remedy)
+    return _said("nothing", document, kind, next(iter(document.data), ""), key=True, keys=", ".join(KEYS))
 
 
 def _half(document: Document, kind: Kind) -> Finding:
     missing = next((key for key in ("apiVersion", "kind") if document.data.get(key) is None), None)
     if missing:
-        what = f"{document.file} has no {missing}"
-        return finding(
-            document,
-            ("kind" if missing == "apiVersion" else "apiVersion",),
-            "GPU012",
-            what,
-            _FRAME.format(kind=kind) + ".",
-        )
-    what = f"there is no {kind} with apiVersion {document.data['apiVersion']}"
-    return finding(document, ("apiVersion",), "GPU012", what, f"write `apiVersion: {API_VERSION}`")
+        return _said("half", document, kind, "kind" if missing == "apiVersion" else "apiVersion", missing=missing)
+    return _said("no such", document, kind, "apiVersion")
