@@ -126,8 +126,7 @@ def kernels(os: str) -> tuple[str, ...]:
 
 def openshift(version: str) -> Mapping[str, str]:
     """What OpenShift VERSION ("4.19.3") brings: `kubernetes`, `os` and `rhel`; empty where it is not known."""
-    facts: Mapping[str, str] = _facts()["openshift"].get(".".join(version.split(".")[:2]), {})
-    return facts
+    return _facts()["openshift"].get(".".join(version.split(".")[:2]), {})  # type: ignore[no-any-return]
 
 
 def os_family(os: str, release: str | None = None) -> OsFamily | None:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import re
 
 from ..compiler import fleet, sources
 from ..compiler.executor import Executor
@@ -25,7 +24,6 @@ WHAT = {
     "driver": "the driver; where nodes bring it, that of the new ones",
     "release": "the release of the stack",
 }
-_OSTREE = re.compile(r"\d+\.\d+\.\d{8,}.*", re.ASCII)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -45,11 +43,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     from .formats import Report, tell
 
-    asked = {name: getattr(options, name) or "" for name in WHAT} | {"ostree": ""}
+    asked = {name: getattr(options, name) or "" for name in WHAT}
     if not any(asked.values()):
         raise InputError.of("GPU026", "nothing is to be upgraded", remedy=f"say --{', --'.join(WHAT)}, or several")
-    if _OSTREE.fullmatch(asked["os"]):
-        asked |= {"os": "", "ostree": asked["os"]}
     told = answered(options, asked)
     findings = in_order(GroupedFinding(finding, tuple(names)) for finding, names in group(told))
     clusters = tuple(dict.fromkeys(name for name, _ in told))

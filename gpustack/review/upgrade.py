@@ -31,22 +31,18 @@ NO_DRIVER = ("GPU402", "GPU435", "GPU436", "GPU438", "GPU439", "GPU440", "GPU482
 _RHEL_KERNEL = re.compile(r".*\.el(\d+)_(\d+)\.x86_64")
 Tree = dict[str, Any]
 Asked = Mapping[str, str]
-"""What is to be upgraded, and to which version, "" where it stays: kernel, os, ostree (RHCOS), ocp, kubernetes, driver,
-release."""
+"""What is to be upgraded, and to which version, "" where it stays: kernel, os (or a version of RHCOS), ocp, kubernetes,
+driver, release."""
 
 
 def concerned(cluster: Cluster, asked: Asked, named: Collection[str]) -> list[Pool]:
-    """The node pools of CLUSTER that ASKED is about: those NAMED, else all that it fits. Raises InputError for a name
-    that isn't there, and for a kernel that can't be that of all.
+    """The node pools of CLUSTER that ASKED is about: those NAMED, else all whose system it is a version of, else all.
+    Raises InputError for a name that isn't there.
     """
     there = {pool.name: pool for pool in cluster.pools}
     if lacking := [name for name in named if name not in there]:
         what, remedy = f"no node pool is called {lacking[0]!r}", f"there are: {', '.join(there) or 'none'}"
         raise InputError.of("GPU026", what, remedy=remedy)
-    systems = {pool.said.os for pool in cluster.pools}
-    if asked["kernel"] and not asked["os"] and not named and len(systems) > 1:
-        what = "the node pools have several operating systems, which can't have one kernel"
-        raise InputError.of("GPU026", what, remedy=f"say --pool: {', '.join(there)}")
     family = asked["os"].rstrip("0123456789.")
     same = [pool for pool in cluster.pools if family and (pool.said.os or "").rstrip("0123456789.") == family]
     return [there[name] for name in named] or same or list(cluster.pools)
@@ -59,8 +55,9 @@ def changes(cluster: Cluster, asked: Asked, named: Collection[str]) -> Tree:
     of_cluster |= {"openshift": {"version": asked["ocp"]}} if asked["ocp"] else {}
     tree: Tree = {"release": asked["release"], "cluster": _filled(of_cluster), "nodePools": [], "drivers": []}
     for pool in concerned(cluster, asked, named):
-        system = asked["os"] or (pool.said.os and brings.get("os"))
-        entry = _filled({"os": system, "kernel": asked["kernel"], "ostreeVersion": asked["ostree"]})
+        system, ostree = ("", asked["os"]) if asked["os"][:1].isdigit() else (asked["os"], "")
+        system = system or (brings.get("os", "") if pool.said.os else "")
+        entry = _filled({"os": system, "kernel": asked["kernel"], "ostreeVersion": ostree})
         own, where = pool.said.driver, "version" if pool.driver else "hostVersion"
         if driver and pool.driver is not None and pool.driver.number is not None:
             of_list = {"name": cluster.spec.drivers[pool.driver.number].name, "version": driver}
@@ -95,7 +92,7 @@ class Answers:
         yield from self._cluster()
         if asked["release"] and asked["release"] != release:
             yield self._step(release, asked["release"])
-        of_nodes = any(asked[name] for name in ("kernel", "os", "ostree", "ocp"))
+        of_nodes = any(asked[name] for name in ("kernel", "os", "ocp"))
         if not self.after.pools and (of_nodes or asked["driver"]):
             yield self._said("unknown-nodes", "spec.nodePools")
         all_rules()
@@ -114,7 +111,9 @@ class Answers:
                 if of_nodes and not pool.driver.precompiled:
                     yield self._headers(pool, pool.driver)
                 if asked["driver"] and pool.driver.nvidias and not (pool.driver.vgpu or pool.driver.precompiled):
-                    yield self._listed(pool.driver)
+                    listed = drivers.listed_versions(self.after.spec.release)
+                    key, path = "driver-listed" if asked["driver"] in listed else "unknown-driver", pool.driver.paths
+                    yield self._said(key, path["version"], version=asked["driver"], listed=few(listed, 4))
 
     def _cluster(self) -> Iterator[Finding]:
         """What the support table says of Kubernetes and OpenShift; what is outside of it, rules say."""
@@ -123,22 +122,19 @@ class Answers:
         if on_openshift(cluster):
             have, key = (cluster.openshift and cluster.openshift.version) or "", "openshift"
             limits = release.openshift_range
-            if asked["ocp"] and not oses.openshift(asked["ocp"]):
-                yield self._said("unknown-openshift", "spec.cluster.openshift.version", version=asked["ocp"])
+            if not oses.openshift(asked["ocp"]) and (asked["ocp"] or asked["kubernetes"]):
+                yield self._said("unknown-openshift", "spec.cluster", version=asked["ocp"] or have)
         wanted = have and (asked["kubernetes"] or asked["ocp"] or asked["release"])
         if wanted and not outside(_versions.numbers(have), *limits):
-            yield self._said(key, "spec.cluster", release=release.name, low=limits[0], high=limits[1])
+            yield self._said(key, "spec.cluster", low=limits[0], high=limits[1])
 
     def _step(self, before: str, after: str) -> Finding:
         """Whether an upgrade may go from release BEFORE to AFTER (life_cycle.py)."""
-        lines, names, path = life_cycle.lines(), releases.names(), "spec.release"
+        lines, names = life_cycle.lines(), releases.names()
         start, end = (lines.index(releases.release(name).line) for name in (before, after))
-        if end - start > 1:
-            over = few([life_cycle.of_line(line)[-1] for line in lines[start + 1 : end]], 3)
-            what, why = f"an upgrade from {before} to {after} goes over {over}", "NVIDIA supports no longer steps"
-            return Finding(FIRST, "warning", what, path, why=why, remedy=f"set {path}: {over} first")
-        key = "step" if names.index(after) > names.index(before) else "unknown-step"
-        return self._said(key, path, before=before, after=after)
+        over = few([life_cycle.of_line(line)[-1] for line in lines[start + 1 : end]], 3)
+        key = "far-step" if over else "step" if names.index(after) > names.index(before) else "unknown-step"
+        return self._said(key, "spec.release", before=before, after=after, over=over)
 
     def _image(self, pool: Pool, driver: NodeDriver) -> Finding:
         """Whether there is an image of DRIVER for POOL, about which no rule has said no."""
@@ -153,41 +149,31 @@ class Answers:
         key = "image-locked" if image in self.locked else "image-built" if built else "unknown-image"
         return self._said(key, f"{pool.path}.os", pool, image=image, version=driver.version, os=pool.said.os)
 
-    def _listed(self, driver: NodeDriver) -> Finding:
-        """Whether the release's documentation lists the version of DRIVER."""
-        release, listed = self.after.spec.release, drivers.listed_versions(self.after.spec.release)
-        key = "driver-listed" if driver.version in listed else "unknown-driver"
-        path, version = driver.paths["version"], driver.version
-        return self._said(key, path, version=version, release=release, listed=few(listed, 4))
-
     def _headers(self, pool: Pool, driver: NodeDriver) -> Finding:
         """Whether headers of the kernel of POOL are known to be there, to build DRIVER with."""
-        kernel, ostree, system, cluster = (
-            self.asked["kernel"],
-            self.asked["ostree"],
-            pool.said.os or "",
-            pool.spec.cluster,
-        )
+        kernel, ostree, system = self.asked["kernel"], pool.said.ostreeVersion, pool.said.os or ""
         key, rhel, series = "unknown-kernel", _RHEL_KERNEL.fullmatch(kernel), ".".join(kernel.split(".")[:2])
         flavored = any(kernel.endswith(f"-{name}") for name in drivers.kernel_flavors(system))
-        if on_openshift(cluster):
-            toolkits = cluster.openshift.driverToolkitImages if cluster.openshift else {}
-            key = "toolkit" if ostree in toolkits else "unknown-toolkit" if ostree else "unknown-rhcos"
+        openshift = pool.spec.cluster.openshift
+        if on_openshift(pool.spec.cluster):
+            there = openshift is not None and ostree in openshift.driverToolkitImages
+            key = "unknown-rhcos" if ostree != self.asked["os"] else "toolkit" if there else "unknown-toolkit"
         elif not kernel and pool.said.kernel:
             key, kernel = "old-kernel", pool.said.kernel
         elif not kernel:
             key = "kernel-of-table" if system in oses.os_names(pool.spec.release) else key
         elif (rhel and system == f"rhel{rhel[1]}.{rhel[2]}") or (flavored and series in oses.kernels(system)):
             key = "kernel-of-system"
-        facts = {"os": system, "kernel": kernel or "of its own", "version": driver.version, "ostree": ostree}
-        return self._said(key, f"{pool.path}.kernel", pool, **facts, release=pool.spec.release)
+        facts = {"os": system, "kernel": kernel or "of its own", "version": driver.version, "ostree": ostree or ""}
+        return self._said(key, f"{pool.path}.kernel", pool, **facts)
 
     def _said(self, key: str, path: str, pool: Pool | None = None, /, **facts: str) -> Finding:
-        """The answer KEY of upgrade.yaml, with FACTS."""
+        """The answer KEY of upgrades.yaml, with FACTS."""
         text = _data.load("upgrades")[key]
-        facts["where"] = f"(node pool {pool.name})" if pool else ""
+        facts |= {"where": f"(node pool {pool.name})" if pool else "", "release": self.after.spec.release}
         what, look = text["what"].format(**facts).strip(), text.get("look", "").format(**facts)
         if not look or text.get("kind") in self.looked:
             return Finding(KNOWN, "note", f"somebody has looked: {what}" if look else what, path)
-        why = "nothing in the catalogue says it, and what isn't known is no yes"
-        return Finding(UNKNOWN, "warning", f"not known here: {what}", path, why=why, remedy=look)
+        why = text.get("why", "nothing in the catalogue says it, and what isn't known is no yes")
+        what = what if "why" in text else f"not known here: {what}"
+        return Finding(FIRST if "why" in text else UNKNOWN, "warning", what, path, why=why, remedy=look)
