@@ -26,8 +26,8 @@ from gpustack.api.pods import Pod
 from gpustack.reconciler.core import engine
 from gpustack.reconciler.core.actions import PatchNode, PatchStatus
 from gpustack.reconciler.core.snapshot import DriverSet, Precheck, Snapshot
-from gpustack.reconciler.memory.stack import COMPONENTS, DRIVER, NAMESPACE, POOL, driver_set, node_policy
-from gpustack.reconciler.memory.world import template_hash
+from tests.reconciler.world.stack import COMPONENTS, DRIVER, NAMESPACE, POOL, driver_set, node_policy
+from tests.reconciler.world.world import template_hash
 
 if TYPE_CHECKING:
     from tests.bench.scenarios import Bench, Figure

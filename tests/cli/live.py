@@ -13,10 +13,10 @@ from typing import Any
 import yaml
 
 from gpustack.reconciler.memory import FakeCluster, drive
-from gpustack.reconciler.memory.world import World
 from tests.project import Project, Ran
 from tests.reconciler.front import KINDS, serving
 from tests.reconciler.model.replica import Replica
+from tests.reconciler.world.world import World
 
 
 @dataclass

@@ -11,10 +11,10 @@ import pytest
 import yaml
 
 from gpustack.api import keys
-from gpustack.reconciler.memory.stack import NAMESPACE, driver_set, node_policy
-from gpustack.reconciler.memory.workloads import Workload, add_workload
 from tests.cli.live import Live, listed, live
 from tests.project import Project
+from tests.reconciler.world.stack import NAMESPACE, driver_set, node_policy
+from tests.reconciler.world.workloads import Workload, add_workload
 
 NOWHERE = {"KUBECONFIG": None}
 DRIVER = {"app": "nvidia-driver-daemonset", "app.kubernetes.io/component": "nvidia-driver"}

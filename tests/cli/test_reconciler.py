@@ -10,13 +10,13 @@ import pytest
 
 from gpustack.api import keys
 from gpustack.cli.live import release
-from gpustack.reconciler.memory.stack import NAMESPACE, POOL
-from gpustack.reconciler.memory.workloads import Workload, add_workload
-from gpustack.reconciler.memory.world import ZONE
 from gpustack.reconciler.shell.cluster import DEPLOYMENTS, LEASES, NODES
 from gpustack.reconciler.shell.lease import NAME
 from tests.cli.live import Live, live
 from tests.project import Project
+from tests.reconciler.world.stack import NAMESPACE, POOL
+from tests.reconciler.world.workloads import Workload, add_workload
+from tests.reconciler.world.world import ZONE
 
 
 @pytest.fixture

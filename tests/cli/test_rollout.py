@@ -14,13 +14,13 @@ from gpustack.api import keys
 from gpustack.cluster.node_labels import selection
 from gpustack.policy.loading.load import load
 from gpustack.reconciler.core.actions import PatchNode
-from gpustack.reconciler.memory.stack import NAMESPACE
-from gpustack.reconciler.memory.workloads import Workload, add_workload, start
 from gpustack.reconciler.shell.cluster import LEASES, NODES, PODS, POLICIES, Forbidden, NotFound
 from gpustack.reconciler.shell.lease import NAME
 from tests.cli.live import Live, kubeconfig, live
 from tests.project import Project
 from tests.reconciler.shell import fail
+from tests.reconciler.world.stack import NAMESPACE
+from tests.reconciler.world.workloads import Workload, add_workload, start
 
 OS_RELEASE = "feature.node.kubernetes.io/system-os_release."
 
@@ -247,8 +247,8 @@ def test_a_driver_for_another_kernel(cluster: Live) -> None:
     """The missing key is named, and the kernel that a pool would have to say."""
     key = "feature.node.kubernetes.io/kernel-version.full"
     path = ("spec", "template", "spec", "nodeSelector")
-    from gpustack.reconciler.memory.stack import DRIVER
     from gpustack.reconciler.shell.cluster import DAEMONSETS
+    from tests.reconciler.world.stack import DRIVER
 
     patch: dict[str, Any] = {key: "6.8.0-50-generic"}
     for step in reversed(path):

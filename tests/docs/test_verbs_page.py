@@ -9,9 +9,9 @@ import subprocess
 from pathlib import Path
 
 from gpustack.cli import VERBS
-from gpustack.reconciler.memory.workloads import Workload, add_workload
 from tests.cli.live import dumped, installed, listed
 from tests.project import ROOT, Project, cache, project
+from tests.reconciler.world.workloads import Workload, add_workload
 
 __all__ = ["cache", "project"]
 

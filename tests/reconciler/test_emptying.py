@@ -15,13 +15,13 @@ from gpustack.reconciler.core import evictions
 from gpustack.reconciler.core.pods import longest_first
 from gpustack.reconciler.core.snapshot import Snapshot
 from gpustack.reconciler.memory import FakeCluster, drive
-from gpustack.reconciler.memory.stack import NAMESPACE
-from gpustack.reconciler.memory.workloads import Workload, add_workload, start
 from gpustack.reconciler.shell.cluster import LEASES, NODES, PODS, POLICIES, Conflict
 from gpustack.reconciler.shell.lease import NAME
 from tests.reconciler.model import moment as m
 from tests.reconciler.model.actors import POOL
 from tests.reconciler.model.history import History
+from tests.reconciler.world.stack import NAMESPACE
+from tests.reconciler.world.workloads import Workload, add_workload, start
 
 
 def history_of(*workloads: Workload, nodes: int = 1) -> History:

@@ -6,10 +6,10 @@ from collections.abc import Callable
 
 import pytest
 
-from gpustack.reconciler.memory.workloads import Workload, add_workload, start
 from gpustack.reconciler.shell.cluster import PODS
 from tests.reconciler.model import moment as m
 from tests.reconciler.model.history import History
+from tests.reconciler.world.workloads import Workload, add_workload, start
 
 ONE_AT_A_TIME, TWO_AT_A_TIME = 0, 2
 """Of `actors.LIMITS`: 1 and 1; 2 and half of four nodes."""

@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 
 from gpustack.reconciler.memory import FakeCluster
-from gpustack.reconciler.memory.stack import COMPONENTS, STARTUP
-from gpustack.reconciler.memory.workloads import Workload, start
-from gpustack.reconciler.memory.world import World
 from gpustack.reconciler.shell.cluster import NODES, PODS
 from tests.reconciler.model.moment import DEPLOY, PCI
 from tests.reconciler.model.replica import Replica
+from tests.reconciler.world.stack import COMPONENTS, STARTUP
+from tests.reconciler.world.workloads import Workload, start
+from tests.reconciler.world.world import World
 
 PRESENT = "nvidia.com/gpu.present"
 

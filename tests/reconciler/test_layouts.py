@@ -19,11 +19,11 @@ from gpustack.reconciler.core.actions import WriteLayouts
 from gpustack.reconciler.core.snapshot import Layouts, Snapshot
 from gpustack.reconciler.core.view import views
 from gpustack.reconciler.memory import drive
-from gpustack.reconciler.memory.machine import reboot
-from gpustack.reconciler.memory.stack import MIG_MANAGER, NAMESPACE
 from gpustack.reconciler.shell.cluster import CONFIG_MAPS, NODES, POLICIES
 from tests.reconciler.model import moment as m
 from tests.reconciler.model.history import History
+from tests.reconciler.world.machine import reboot
+from tests.reconciler.world.stack import MIG_MANAGER, NAMESPACE
 
 POOL = "gpus"
 

@@ -11,12 +11,12 @@ from gpustack.api.node_policy import PodRule
 from gpustack.reconciler.core import engine
 from gpustack.reconciler.core.pods import rule_of
 from gpustack.reconciler.memory.eviction import BUDGETS
-from gpustack.reconciler.memory.workloads import Workload, add_workload, start
 from gpustack.reconciler.shell.cluster import PODS, POLICIES, Forbidden, TooMany
 from tests.reconciler.model import moment as m
 from tests.reconciler.model.actors import POOL
 from tests.reconciler.model.history import History
 from tests.reconciler.test_pods import REPLICAS, pod
+from tests.reconciler.world.workloads import Workload, add_workload, start
 
 LABEL = "app=job"
 

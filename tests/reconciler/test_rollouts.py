@@ -10,9 +10,6 @@ import pytest
 
 from gpustack.reconciler.core.closing import pause_before
 from gpustack.reconciler.memory import FakeCluster
-from gpustack.reconciler.memory.stack import DRIVER, NAMESPACE
-from gpustack.reconciler.memory.stack import POOL as KEY
-from gpustack.reconciler.memory.workloads import Workload, add_workload, start
 from gpustack.reconciler.shell.cluster import (
     DAEMONSETS,
     PODS,
@@ -26,6 +23,9 @@ from gpustack.reconciler.shell.cluster import (
 from tests.reconciler.model import moment as m
 from tests.reconciler.model.actors import POOL
 from tests.reconciler.model.history import STEPS, History
+from tests.reconciler.world.stack import DRIVER, NAMESPACE
+from tests.reconciler.world.stack import POOL as KEY
+from tests.reconciler.world.workloads import Workload, add_workload, start
 
 
 def phases(history: History) -> dict[str, str]:

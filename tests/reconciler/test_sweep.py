@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from gpustack.reconciler.memory.workloads import Workload, add_workload
 from tests.reconciler.model import moment as m
 from tests.reconciler.model.history import History, begun, copied
+from tests.reconciler.world.workloads import Workload, add_workload
 
 Change = Callable[[History], None]
 

@@ -8,12 +8,12 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
 
-from gpustack.reconciler.memory.machine import reboot
-from gpustack.reconciler.memory.stack import COMPONENTS, NAMESPACE, STARTUP
-from gpustack.reconciler.memory.workloads import Workload, add_workload, start
-from gpustack.reconciler.memory.world import World
 from gpustack.reconciler.shell.cluster import LEASES, NODES, POLICIES, ApiError, Conflict, Forbidden
 from gpustack.reconciler.shell.lease import NAME
+from tests.reconciler.world.machine import reboot
+from tests.reconciler.world.stack import COMPONENTS, NAMESPACE, STARTUP
+from tests.reconciler.world.workloads import Workload, add_workload, start
+from tests.reconciler.world.world import World
 
 from . import moment as m
 from .watcher import Watcher

@@ -26,10 +26,10 @@ from typing import Any
 
 from gpustack.reconciler.core.actions import PatchStatus, WriteLayouts
 from gpustack.reconciler.memory.eviction import BUDGETS
-from gpustack.reconciler.memory.machine import APPLY, INSTALL, PATIENCE, RETRY, Task
 from gpustack.reconciler.memory.rules import Document
-from gpustack.reconciler.memory.world import World
 from gpustack.reconciler.shell.cluster import LEASES, NODES, PODS, POLICIES
+from tests.reconciler.world.machine import APPLY, INSTALL, PATIENCE, RETRY, Task
+from tests.reconciler.world.world import World
 
 from . import moment as m
 from .history import STEPS, History, copied

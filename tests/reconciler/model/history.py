@@ -19,10 +19,10 @@ from gpustack.reconciler.core import engine
 from gpustack.reconciler.core.snapshot import Snapshot
 from gpustack.reconciler.memory import drive
 from gpustack.reconciler.memory.server import Server
-from gpustack.reconciler.memory.stack import STARTUP
-from gpustack.reconciler.memory.workloads import Workload, add_workload
-from gpustack.reconciler.memory.world import World
 from gpustack.reconciler.shell.cluster import NODES, PODS, POLICIES
+from tests.reconciler.world.stack import STARTUP
+from tests.reconciler.world.workloads import Workload, add_workload
+from tests.reconciler.world.world import World
 
 from . import moment as m
 from .actors import LIMITS, POOL, SECONDS, Want

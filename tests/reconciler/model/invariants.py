@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from gpustack.reconciler.memory.stack import STARTUP, base
+from tests.reconciler.world.stack import STARTUP, base
 
 from . import moment as m
 from .moment import Moment

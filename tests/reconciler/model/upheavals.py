@@ -6,10 +6,10 @@ from __future__ import annotations
 from typing import Any
 
 from gpustack.reconciler.memory import FakeCluster, drive
-from gpustack.reconciler.memory.stack import COMPONENTS, DRIVER, NAMESPACE, STARTUP
-from gpustack.reconciler.memory.stack import POOL as KEY
 from gpustack.reconciler.shell.cluster import DAEMONSETS, DEPLOYMENTS, NODES, POLICIES, REVISIONS
 from gpustack.reconciler.shell.uninstall import uninstall
+from tests.reconciler.world.stack import COMPONENTS, DRIVER, NAMESPACE, STARTUP
+from tests.reconciler.world.stack import POOL as KEY
 
 from . import moment as m
 from .actors import LAYOUTS, POOL, Actors

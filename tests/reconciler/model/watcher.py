@@ -12,9 +12,9 @@ from gpustack.api import keys
 from gpustack.reconciler.core.snapshot import Snapshot
 from gpustack.reconciler.memory import FakeCluster, Request
 from gpustack.reconciler.memory.server import Event
-from gpustack.reconciler.memory.stack import NAMESPACE
-from gpustack.reconciler.memory.world import World
 from gpustack.reconciler.shell.cluster import CONFIG_MAPS, ApiError
+from tests.reconciler.world.stack import NAMESPACE
+from tests.reconciler.world.world import World
 
 from . import moment as m
 from .invariants import NODE_CHECKS

@@ -14,13 +14,13 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from ...api import keys
-from ..shell.cluster import CONFIG_MAPS, DAEMONSETS, NODES, PODS, POLICIES, REVISIONS, Selection
-from .eviction import settle_budgets
-from .machine import Machine, offer, run_driver, run_operand, status_of
-from .rules import Document
-from .server import Server
-from .stack import (
+from gpustack.api import keys
+from gpustack.reconciler.memory.eviction import settle_budgets
+from gpustack.reconciler.memory.rules import Document
+from gpustack.reconciler.memory.server import Server
+from gpustack.reconciler.shell.cluster import CONFIG_MAPS, DAEMONSETS, NODES, PODS, POLICIES, REVISIONS, Selection
+from tests.reconciler.world.machine import Machine, offer, run_driver, run_operand, status_of
+from tests.reconciler.world.stack import (
     DRIVER,
     LAYOUTS,
     MIG_MANAGER,
@@ -33,7 +33,7 @@ from .stack import (
     node_policy,
     operand_sets,
 )
-from .workloads import Workload, run_workloads
+from tests.reconciler.world.workloads import Workload, run_workloads
 
 LINGER = 40.0
 """Seconds until nothing is left of the pods of a machine that went: its kubelet can't end them."""

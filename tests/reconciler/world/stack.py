@@ -8,8 +8,8 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from ...api import keys
-from .rules import Document
+from gpustack.api import keys
+from gpustack.reconciler.memory.rules import Document
 
 NAMESPACE = "gpu-operator"
 DRIVER = "nvidia-driver-daemonset"

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from ..shell.cluster import PODS
-from .eviction import BUDGETS
-from .rules import Document
+from gpustack.reconciler.memory.eviction import BUDGETS
+from gpustack.reconciler.memory.rules import Document
+from gpustack.reconciler.shell.cluster import PODS
 
 if TYPE_CHECKING:
-    from .world import World
+    from tests.reconciler.world.world import World
 
 SPACE = "work"
 
@@ -77,8 +77,8 @@ def _room(world: World, node: str, used: dict[str, int]) -> int:
 
 def start(world: World, workload: Workload, node: str) -> Document:
     """A pod of WORKLOAD on NODE, which nobody asks."""
-    world.server._uids += 1  # noqa: SLF001 - a name that no other pod has
-    name = f"{workload.name}-{world.server._uids:05d}"  # noqa: SLF001
+    world.server._uids += 1
+    name = f"{workload.name}-{world.server._uids:05d}"
     allocatable: dict[str, str] = world.node(node)["status"].get("allocatable") or {}
     offered = sorted(key for key, count in allocatable.items() if key.startswith("nvidia.com/") and count != "0")
     container: Document = {"name": "main", "resources": {}}

@@ -11,14 +11,14 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from ...api import keys
-from ..shell.cluster import NODES, PODS
-from .rules import Document
-from .server import stamp
-from .stack import FEATURES, LAYOUTS, MIG_MANAGER, OPERANDS, PLUGIN, VALIDATOR, base
+from gpustack.api import keys
+from gpustack.reconciler.memory.rules import Document
+from gpustack.reconciler.memory.server import stamp
+from gpustack.reconciler.shell.cluster import NODES, PODS
+from tests.reconciler.world.stack import FEATURES, LAYOUTS, MIG_MANAGER, OPERANDS, PLUGIN, VALIDATOR, base
 
 if TYPE_CHECKING:
-    from .world import World
+    from tests.reconciler.world.world import World
 
 BY_DRIVER = ("operator-validator", "device-plugin", "gpu-feature-discovery", "mig-manager")
 """What the driver manager pauses (reconciler.md D5)."""

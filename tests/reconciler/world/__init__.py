@@ -1,0 +1,1 @@
+"""What runs in the cluster in memory besides the program: nodes and their kubelets, the stack's pods, workloads."""
