@@ -11,8 +11,9 @@ The result depends on the pinned packages alone:
   reference inside the file of CustomResourceDefinition, which kubeconform does follow.
 - Prometheus operator, Flux and Kueue: controller-gen over their Go API modules (`GO_MODULES`).
 - gpustack: made of the resource definitions that it renders (gpustack/components/crds/).
-- Argo CD, DRA driver, KAI scheduler, KubeVirt, NFD and OpenShift: written down in argocd_schemas.py, dra_schemas.py,
-  kai_schemas.py, kubevirt_schemas.py, nfd_schemas.py and openshift_schemas.py, as no module is served.
+- Argo CD, DRA driver, Grafana operator, KAI scheduler, KubeVirt, NFD and OpenShift: written down in argocd_schemas.py,
+  dra_schemas.py, grafana_schemas.py, kai_schemas.py, kubevirt_schemas.py, nfd_schemas.py and openshift_schemas.py, as
+  no module is served.
 
 A further custom resource is a row in `GO_MODULES` or a table like `NFD`; the file lands in schemas/crds/.
 
@@ -40,6 +41,7 @@ sys.path.insert(0, str(ROOT))  # the environment of this tool has its pinned pac
 from gpustack.catalog.kubernetes import MINORS, file_name  # noqa: E402  after the path above
 from tools.argocd_schemas import ARGOCD  # noqa: E402  as above
 from tools.dra_schemas import DRA  # noqa: E402  as above
+from tools.grafana_schemas import GRAFANA  # noqa: E402  as above
 from tools.kai_schemas import KAI  # noqa: E402  as above
 from tools.kubernetes_words import told  # noqa: E402  as above
 from tools.kubevirt_schemas import KUBEVIRT  # noqa: E402  as above
@@ -297,7 +299,7 @@ def main() -> int:
     parser.add_argument("--check", action="store_true", help="write nothing; exit 1 when something differs")
     options = parser.parse_args()
     files = {f"kubernetes/{minor}/{name}": text for minor in MINORS for name, text in kubernetes(minor).items()}
-    made = custom(ARGOCD | DRA | KAI | KUBEVIRT | NFD | OPENSHIFT | ours()) | (
+    made = custom(ARGOCD | DRA | GRAFANA | KAI | KUBEVIRT | NFD | OPENSHIFT | ours()) | (
         custom(from_go()) if options.crds else {}
     )
     files |= {f"crds/{name}": text for name, text in made.items()}

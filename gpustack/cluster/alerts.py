@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ..catalog import alerts as known
-from ..catalog import dcgm
 from ..policy.language import alerts as language
 from ..policy.language.reconciler import runs
 
@@ -33,10 +32,6 @@ class Rule:
     numbers: Mapping[str, int]
     only: tuple[str, ...] = ()
     but: tuple[str, ...] = ()
-
-
-OWN_LIST = ("DCGM_EXPORTER_CONFIGMAP_DATA", "DCGM_EXPORTER_COLLECTORS")
-"""Variables by which the exporter is told of a list of fields."""
 
 
 def promises(cluster: Cluster) -> dict[str, int]:
@@ -108,20 +103,6 @@ def _rules_of(cluster: Cluster, alert: known.Alert, said: AlertSettings) -> Iter
     for pool, part in apart.items():
         if (on if part.enabled is None else part.enabled) and (not alert.pools or pool in of):
             yield Rule(alert, severity, part.lasts or lasts, {**numbers, **part.numbers()}, only=(pool,))
-
-
-def added_counters(cluster: Cluster) -> list[dcgm.Field]:
-    """All fields that the exporter is told to serve for alerts: those of its image's list, and what they need beside.
-    None where that list has all they need, and where the policy says which list the exporter reads.
-    """
-    exporter = cluster.stack.dcgmExporter
-    elsewhere = any(entry.name in OWN_LIST for entry in exporter.env or ())
-    if elsewhere or exporter.config.name or exporter.config.data:
-        return []
-    default = dcgm.default_counters()
-    read = dict.fromkeys(name for rule in rules(cluster) for name in rule.alert.counters)
-    more = [field for name in read if not (field := dcgm.field(name)).default]
-    return [*default, *more] if more else []
 
 
 def silences(cluster: Cluster) -> dict[str, Silence]:

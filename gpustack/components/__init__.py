@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from .guards.network_policies import NetworkPolicies as NetworkPolicies
     from .mig.mig_manager import MigManager as MigManager
     from .monitoring.alerts import Alerts as Alerts
+    from .monitoring.dashboards import Dashboards as Dashboards
     from .monitoring.dcgm import Dcgm as Dcgm
     from .monitoring.dcgm_exporter import DcgmExporter as DcgmExporter
     from .monitoring.node_status_exporter import NodeStatusExporter as NodeStatusExporter

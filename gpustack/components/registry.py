@@ -89,6 +89,7 @@ REGISTRY: tuple[Entry, ...] = (
     Entry("kubevirt", "sandbox", "kubevirt", "KubeVirt"),
     Entry("openshift-monitoring", "monitoring", "openshift_monitoring", "OpenShiftMonitoring", dra=True),
     Entry("alerts", "monitoring", "alerts", "Alerts", dra=True),
+    Entry("dashboards", "monitoring", "dashboards", "Dashboards", dra=True),
     Entry("queues", "tenancy", "queues", "Queues"),
     Entry("dra-driver", "dra", "dra_driver", "DraDriver", dra=True),
     Entry("dra-dcgm", "dra", "dra_dcgm", "DraDcgm", dra=True),

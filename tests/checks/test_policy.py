@@ -15,7 +15,6 @@ from tests.components.common import spec
 
 POOL = {"name": "p", "os": "ubuntu22.04"}
 ASKED: dict[str, dict[str, Any]] = {
-    "dashboards": {"dashboards": {}},
     "tenancy": {"tenancy": {}, "gpuCluster": {}},
     "kubevirt": {"kubevirt": {}},
     "gpuCluster": {"gpuCluster": {}},
@@ -60,14 +59,6 @@ def test_defaults_are_accepted(release: str) -> None:
     policy = spec(release, nodePools=[POOL])
     said = [finding for rule in all_rules() if rule.over == "spec" for finding in rule.findings(policy)]
     assert {finding.rule for finding in said} <= {"GPU105", "GPU106", *OF_RELEASE}
-
-
-def test_all_that_is_asked_for_is_refused_at_once() -> None:
-    """Several such fields are several findings."""
-    paths = [
-        finding.path for finding in found("GPU101", spec(nodePools=[POOL], dashboards={}, tenancy={}, gpuCluster={}))
-    ]
-    assert paths == ["spec.dashboards", "spec.tenancy"]
 
 
 @pytest.mark.parametrize(

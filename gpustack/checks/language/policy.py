@@ -30,7 +30,6 @@ def not_rendered_yet(cluster: Cluster) -> Iterator[Hit]:
 def unrendered(spec: ClusterPolicySpec) -> Iterator[tuple[str, bool, str]]:
     """(path, whether the policy asks for it, words for it) of everything that is accepted and not rendered."""
 
-    yield "dashboards", spec.dashboards is not None, "dashboards are"
     yield "tenancy", spec.tenancy is not None and spec.gpuCluster is not None, "tenancy beside gpuCluster is"
 
 

@@ -9,12 +9,12 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 from ...catalog import dcgm
+from ...cluster.metrics import listed, served, telemetry
 from ...model import dotted
 from ...policy.configurations.promql import Label, Metric, Named, named
 from ...policy.language import images
 from ..rule import Hit, rule
-from .metrics_list import listed, served
-from .monitoring import monitored, telemetry
+from .monitoring import monitored
 
 if TYPE_CHECKING:
     from ...cluster.resolve import Cluster

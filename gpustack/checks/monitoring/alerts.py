@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING
 from ...catalog import alerts as known
 from ...catalog import dcgm
 from ...cluster import alerts
+from ...cluster.metrics import served, telemetry
 from ..rule import Hit, rule
-from .metrics_list import served
-from .monitoring import telemetry
 
 if TYPE_CHECKING:
     from ...cluster.resolve import Cluster

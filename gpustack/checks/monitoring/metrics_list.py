@@ -3,72 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from ...catalog import dcgm
-from ...cluster import alerts
-from ...cluster.mig_layouts import Text, text_of
-from ...cluster.resolve import resolve
-from ...policy.configurations.dcgm_csv import Metrics, Row, read_metrics
-from ...policy.language import images
+from ...cluster.metrics import listed
 from ..rule import Hit, rule
-from .monitoring import telemetry
 
 if TYPE_CHECKING:
     from ...cluster.resolve import Cluster
-    from ...policy.language.spec import ClusterPolicySpec
+    from ...policy.configurations.dcgm_csv import Row
 
-KEY = "dcgm-metrics.csv"
-"""The key of the ConfigMap that `dcgmExporter.config` names."""
-OWN_KEY, OWN_ENV = "metrics", "DCGM_EXPORTER_CONFIGMAP_DATA"
-"""The key that the exporter reads where it is told to fetch a ConfigMap (namespace:name) by itself."""
 CONSUMER = ("GeForce", "TITAN")
 """What the names of GPUs without the profiling counters have in them."""
-
-
-class Listed(NamedTuple):
-    """A list of metrics in the policy: where its text is, and what it says."""
-
-    text: Text
-    metrics: Metrics
-
-
-def listed(spec: ClusterPolicySpec) -> Listed | None:
-    """The list that the exporter reads, None where it is the image's, or not in the policy."""
-    path, exporter, _ = telemetry(spec)
-    if exporter.enabled is False:
-        return None
-    section = f"{path.removeprefix('spec.')}dcgmExporter.config"
-    csv_text = _own(spec) or text_of(spec, exporter.config, section, KEY)
-    if csv_text is None or csv_text.text is None:
-        return None
-    return Listed(csv_text, read_metrics(csv_text.text, images.version(exporter)))
-
-
-def _own(spec: ClusterPolicySpec) -> Text | None:
-    """The list that the exporter fetches by itself."""
-    given = [entry.value or "" for entry in telemetry(spec).exporter.env or () if entry.name == OWN_ENV]
-    _, _, name = given[-1].partition(":") if given else ("", "", "")
-    for index, body in enumerate(spec.extraObjects):
-        if name and body["kind"] == "ConfigMap" and body["metadata"]["name"] == name:
-            data = body.get("data")
-            text = data.get(OWN_KEY) if isinstance(data, dict) else None
-            if isinstance(text, str):
-                return Text(f"spec.extraObjects[{index}].data.{OWN_KEY}", OWN_KEY, text)
-    return None
-
-
-def served(spec: ClusterPolicySpec) -> dict[str, str] | None:
-    """The metrics that the exporter of SPEC serves, by name, with their types; None where nobody knows."""
-    csv = listed(spec)
-    if csv is not None:
-        return {row.name: row.type for row in csv.metrics.rows}
-    exporter = telemetry(spec).exporter
-    config = exporter.config
-    by_itself = any(entry.name in alerts.OWN_LIST for entry in exporter.env or ())
-    if exporter.enabled is False or by_itself or config.name or config.data:
-        return None
-    return {field.name: field.type for field in alerts.added_counters(resolve(spec)) or dcgm.default_counters()}
 
 
 @rule("GPU520", "error")

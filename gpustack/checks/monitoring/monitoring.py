@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from ...catalog import dcgm
+from ...cluster.metrics import telemetry
 from ...model import Body
 from ...policy.language.cluster import on_openshift
 from ...text.quantities import milliseconds, size
@@ -22,24 +23,6 @@ HOST_ENGINE = "DCGM_REMOTE_HOSTENGINE_INFO"
 SERVICES = {False: "nvidia-dcgm", True: "nvidia-dcgm-dra"}
 """The Service of the stand-alone engine, by whether GPUs are allocated by claims."""
 LOCAL = ("localhost", "127.0.0.1", "[::1]", "::1")
-
-
-class Telemetry(NamedTuple):
-    """The sections that count, and where they stand: those of a `gpuCluster`, which has them whole, or those beside."""
-
-    path: str
-    exporter: DcgmExporter
-    dcgm: Dcgm
-
-
-def telemetry(spec: ClusterPolicySpec) -> Telemetry:
-    """The sections of the exporter and of the engine that count in SPEC. Those that a `gpuCluster` takes over as they
-    are can be changed where they stand.
-    """
-    whole = spec.gpuCluster
-    if whole is not None and (whole.dcgmExporter, whole.dcgm) != (spec.dcgmExporter, spec.dcgm):
-        return Telemetry("spec.gpuCluster.", whole.dcgmExporter, whole.dcgm)
-    return Telemetry("spec.", spec.dcgmExporter, spec.dcgm)
 
 
 def exporting(spec: ClusterPolicySpec) -> bool:

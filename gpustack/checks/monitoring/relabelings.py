@@ -11,11 +11,12 @@ import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+from ...cluster.metrics import telemetry
 from ...model import Path, dotted
 from ...policy.configurations.promql import wrong
 from ...text.quantities import milliseconds
 from ..rule import Hit, rule
-from .monitoring import monitored, telemetry
+from .monitoring import monitored
 
 if TYPE_CHECKING:
     from ...cluster.resolve import Cluster

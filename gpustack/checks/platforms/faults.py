@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ...catalog import _versions, faults
 from ...cluster.drivers import NodeDriver, system_of
+from ...cluster.metrics import telemetry
 from ...cluster.mig_layouts import product_of
 from ...cluster.resolve import resolve
 from ...policy.language import images
 from ...policy.language.cluster import on_openshift
-from ..monitoring.monitoring import telemetry
 from ..rule import POOLS, Hit, rule
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ...catalog import gpus, mig, plugin_config
-from ...cluster import alerts, mig_layouts
+from ...cluster import metrics, mig_layouts
 from ...cluster.resolve import resolve
 from ...model import Finding, FindingsError
 from ...policy.language import reconciler
@@ -260,11 +260,11 @@ def gpu_clients_map(spec: ClusterPolicySpec) -> InEffect:
 
 
 def metrics_map(cluster: Cluster) -> InEffect:
-    """Counters of the DCGM exporter: the policy's list, else the image's with what alerts need beside it."""
+    """Counters of the DCGM exporter: the policy's list, else the image's with what alerts and dashboards read."""
     section = cluster.stack.dcgmExporter
     if not section.enabled:
         return InEffect("")
-    more = alerts.added_counters(cluster)
+    more = metrics.added_counters(cluster)
     if not more:
         return inline(cluster.spec, section.config, METRICS)
     rows = [f"{each.name}, {each.type}, {each.use or each.unit or 'as DCGM counts it'}" for each in more]

@@ -12,13 +12,14 @@ from pydantic import AfterValidator, PrivateAttr
 
 from gpustack.catalog.kinds import NONE, Kinds, kinds_in
 
-from . import future, host, sandbox
+from . import host, sandbox
 from .alerts import Alerts
 from .base import Section, items, mapping, section
 from .carried import Carried, one_each
 from .cluster import Cluster, ClusterFacts
 from .constructs import checked, constructs_in
 from .daemonsets import DaemonSets
+from .dashboards import Dashboards
 from .dcgm import Dcgm, DcgmExporter
 from .device_plugin import DevicePlugin, Gfd
 from .driver import Driver
@@ -135,8 +136,8 @@ class PolicySpec(Section):
     """The engine that syncs the render: its Argo CD or Flux objects are rendered along. Absent: none."""
     alerts: Alerts | None = None
     """Alerts about GPUs, as a PrometheusRule. Absent: none but those of the reconciler."""
-    dashboards: future.Undecided | None = None
-    """Dashboards. Not rendered yet. Absent: none."""
+    dashboards: Dashboards | None = None
+    """Dashboards about GPUs, for Grafana. Absent: none."""
     tenancy: Tenancy | None = None
     """Who may use how much of the GPUs. Absent: whoever comes first."""
     kubevirt: KubeVirt | None = None

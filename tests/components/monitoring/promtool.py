@@ -157,3 +157,15 @@ def program(metric: str, values: str, **labels: str) -> Series:
     """A series of the reconciler."""
     text = ", ".join(f'{key}="{value}"' for key, value in labels.items())
     return {f"gpustack_reconciler_{metric}{{{text}}}": lasting(values)}
+
+
+def asked_of(folder: Path, query: str, series: Series, shown: Mapping[str, float], minute: int = 120) -> str:
+    """What promtool says where QUERY doesn't answer with what is SHOWN, values by labels, in that MINUTE; else ""."""
+    moment = {"expr": query, "eval_time": f"{minute}m"}
+    samples = [{"labels": labels, "value": value} for labels, value in shown.items()]
+    given = [{"series": name, "values": values} for name, values in series.items()]
+    test = {"interval": "1m", "input_series": given, "promql_expr_test": [{**moment, "exp_samples": samples}]}
+    (folder / "query.yaml").write_text(json.dumps({"evaluation_interval": "1m", "tests": [test]}), encoding="utf-8")
+    program = [brought("promtool"), "test", "rules", "query.yaml"]
+    done = subprocess.run(program, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+    return "" if done.returncode == 0 else done.stdout

@@ -1,0 +1,102 @@
+"""What the exporter serves: the policy's list of metrics, or the image's with what alerts and dashboards read."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from ..catalog import dcgm
+from ..policy.configurations.dcgm_csv import Metrics, read_metrics
+from ..policy.language import images
+from . import alerts, dashboards
+from .mig_layouts import Text, text_of
+from .resolve import resolve
+
+if TYPE_CHECKING:
+    from ..policy.language.dcgm import Dcgm, DcgmExporter
+    from ..policy.language.spec import ClusterPolicySpec
+    from .resolve import Cluster
+
+KEY = "dcgm-metrics.csv"
+"""The key of the ConfigMap that `dcgmExporter.config` names."""
+OWN_KEY, OWN_ENV = "metrics", "DCGM_EXPORTER_CONFIGMAP_DATA"
+"""The key that the exporter reads where it is told to fetch a ConfigMap (namespace:name) by itself."""
+OWN_LIST = ("DCGM_EXPORTER_CONFIGMAP_DATA", "DCGM_EXPORTER_COLLECTORS")
+"""Variables by which the exporter is told of a list of fields."""
+
+
+class Telemetry(NamedTuple):
+    """The sections that count, and where they stand: those of a `gpuCluster`, which has them whole, or those beside."""
+
+    path: str
+    exporter: DcgmExporter
+    dcgm: Dcgm
+
+
+def telemetry(spec: ClusterPolicySpec) -> Telemetry:
+    """The sections of the exporter and of the engine that count in SPEC. Those that a `gpuCluster` takes over as they
+    are can be changed where they stand.
+    """
+    whole = spec.gpuCluster
+    if whole is not None and (whole.dcgmExporter, whole.dcgm) != (spec.dcgmExporter, spec.dcgm):
+        return Telemetry("spec.gpuCluster.", whole.dcgmExporter, whole.dcgm)
+    return Telemetry("spec.", spec.dcgmExporter, spec.dcgm)
+
+
+class Listed(NamedTuple):
+    """A list of metrics in the policy: where its text is, and what it says."""
+
+    text: Text
+    metrics: Metrics
+
+
+def listed(spec: ClusterPolicySpec) -> Listed | None:
+    """The list that the exporter reads, None where it is the image's, or not in the policy."""
+    path, exporter, _ = telemetry(spec)
+    if exporter.enabled is False:
+        return None
+    section = f"{path.removeprefix('spec.')}dcgmExporter.config"
+    csv_text = _own(spec) or text_of(spec, exporter.config, section, KEY)
+    if csv_text is None or csv_text.text is None:
+        return None
+    return Listed(csv_text, read_metrics(csv_text.text, images.version(exporter)))
+
+
+def _own(spec: ClusterPolicySpec) -> Text | None:
+    """The list that the exporter fetches by itself."""
+    given = [entry.value or "" for entry in telemetry(spec).exporter.env or () if entry.name == OWN_ENV]
+    _, _, name = given[-1].partition(":") if given else ("", "", "")
+    for index, body in enumerate(spec.extraObjects):
+        if name and body["kind"] == "ConfigMap" and body["metadata"]["name"] == name:
+            data = body.get("data")
+            text = data.get(OWN_KEY) if isinstance(data, dict) else None
+            if isinstance(text, str):
+                return Text(f"spec.extraObjects[{index}].data.{OWN_KEY}", OWN_KEY, text)
+    return None
+
+
+def served(spec: ClusterPolicySpec) -> dict[str, str] | None:
+    """The metrics that the exporter of SPEC serves, by name, with their types; None where nobody knows."""
+    csv = listed(spec)
+    if csv is not None:
+        return {row.name: row.type for row in csv.metrics.rows}
+    exporter = telemetry(spec).exporter
+    config = exporter.config
+    by_itself = any(entry.name in OWN_LIST for entry in exporter.env or ())
+    if exporter.enabled is False or by_itself or config.name or config.data:
+        return None
+    return {field.name: field.type for field in added_counters(resolve(spec)) or dcgm.default_counters()}
+
+
+def added_counters(cluster: Cluster) -> list[dcgm.Field]:
+    """All fields that the exporter is told to serve for alerts and dashboards: those of its image's list, and what they
+    read beside. None where that list has all they need, and where the policy says which list the exporter reads.
+    """
+    exporter = cluster.stack.dcgmExporter
+    elsewhere = any(entry.name in OWN_LIST for entry in exporter.env or ())
+    if elsewhere or exporter.config.name or exporter.config.data:
+        return []
+    default = dcgm.default_counters()
+    by_alerts = (name for rule in alerts.rules(cluster) for name in rule.alert.counters)
+    read = dict.fromkeys([*by_alerts, *dashboards.counters(cluster)])
+    more = [field for name in read if not (field := dcgm.field(name)).default]
+    return [*default, *more] if more else []
