@@ -40,7 +40,7 @@ VERBS = {
     "capacity": "count the extended resources that the nodes will advertise",
     "adopt": "write the policy that an installation of the GPU operator is set to, read from whatever holds it",
     "preflight": "look at nodes before the stack is there: systems, kernels, runtimes, GPUs, programs of others",
-    "verify": "look whether a cluster is what its policy says: nodes, labels, drivers, resources, objects",
+    "verify": "look whether clusters are what their policies say: nodes, labels, drivers, resources, objects",
     "why": "tell why a pod waits, a node offers nothing, or nothing happens",
     "migrate": "print the steps that hand a cluster of the GPU operator over to a policy, with no driver restarted",
     "init": "make a repository of policies that renders, checks and passes as created",

@@ -9,7 +9,10 @@ from . import verify
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    verify.add_arguments(parser)
+    from .live import connect
+
+    connect.add_look(parser)
+    verify.add_format(parser)
     for option, what in (
         ("--host", "what commands printed on a node, in a file named after it; the note PRE309 has the commands"),
         ("--nvidia-smi", "what `nvidia-smi -q -x` printed on a node, in a file named after it or not"),
@@ -31,4 +34,4 @@ def run(options: argparse.Namespace) -> int:
     )
     name, expected, state, located = verify.looked(options, preflight.KINDS, alone=True)
     found = preflight.preflight(expected, state, hosts, smi, lambda each: due(each, options.today))
-    return verify.tell(options, name, [located(each) for each in found], "preflight")
+    return verify.tell(options, {name: [located(each) for each in found]}, "preflight")

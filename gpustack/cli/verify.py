@@ -1,9 +1,11 @@
-"""gpustack verify: a cluster as it is, against what Git says. Looks, and changes nothing."""
+"""gpustack verify: clusters as they are, against what Git says. Looks, and changes nothing."""
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Sequence
+import functools
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,19 +16,72 @@ if TYPE_CHECKING:
     from ..live import Expected, State
     from ..live.state import Kind
 
+Asked = tuple[str, "Expected", Callable[[Finding], Finding]]
+"""A cluster's name, what it is to be, and what gives a finding its place in the policy."""
+SEVERITIES = ("error", "warning", "note")
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     from .live import connect
 
-    connect.add_look(parser)
+    connect.add_look(parser, several=True)
+    add_format(parser)
+
+
+def add_format(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--format", choices=["text", "json", "junit"], default="text", help="how to print the result")
 
 
 def run(options: argparse.Namespace) -> int:
     from ..live import verify
+    from ..live.verify import unreached
 
-    name, expected, state, located = looked(options, ())
-    return tell(options, name, [located(each) for each in verify(expected, state)], "verify")
+    asked = expectations(options, common.select(options.cluster))
+    found = {}
+    for (name, expected, located), state in zip(asked, _states(options, asked), strict=True):
+        told = [unreached(state)] if isinstance(state, InputError) else verify(expected, state)
+        found[name] = [located(each) if each.path else each for each in told]
+    return tell(options, found, "verify")
+
+
+def _states(options: argparse.Namespace, asked: Sequence[Asked]) -> Sequence[State | InputError]:
+    """What there is of the clusters; of a fleet's the context is its own name where nothing else is said."""
+    from ..live import look
+    from .live import connect
+
+    names, given = [name for name, _, _ in asked], options.context
+    own = {head: tail for head, _, tail in (each.partition("=") for each in given) if tail and head in names}
+    plain = [each for each in given if each.partition("=")[0] not in names]
+    if len(plain) > 1 or (len(names) > 1 and (plain or options.sources)):
+        what = (
+            f"{', '.join(plain) or '--from'} is of one cluster, and {common.counted(len(names), 'cluster')} are named"
+        )
+        raise InputError.of("GPU026", what, remedy="write --context CLUSTER=NAME, once for each cluster, and no --from")
+    if len(names) == 1:
+        options.context = own.get(names[0]) or "".join(plain)
+        return [seen(options, asked[0][1], asked[0][1].kinds)]
+    looks = [(own.get(name, name), functools.partial(look, kinds=expected.kinds)) for name, expected, _ in asked]
+    return connect.at_once(options, looks)
+
+
+def expectations(options: argparse.Namespace, paths: Sequence[Path]) -> list[Asked]:
+    """What the clusters of the policies PATHS are to be."""
+    import yaml
+
+    from ..cluster.resolve import resolve
+    from ..compiler import fleet, sources
+    from ..live import Expected
+    from .live import connect
+
+    connect.files_stand_in(options)  # before anything is rendered
+    asked, same = list[Asked](), dict[str, Expected]()
+    with common.project(options) as project:
+        for source in fleet.compiled(project, paths):
+            if source.key not in same:
+                bodies = [yaml.load(file.text, yaml.CSafeLoader) for file in fleet.stack_of(project, source).files]
+                same[source.key] = Expected(resolve(fleet.spec_of(project, source)), bodies)
+            asked.append((source.name, same[source.key], functools.partial(sources.located, project, source)))
+    return asked
 
 
 def looked(
@@ -34,33 +89,29 @@ def looked(
 ) -> tuple[str, Expected, State, Callable[[Finding], Finding]]:
     """The cluster's name, what it is to be, what there is of it, of the kinds MORE as well (or ALONE), and what gives a
     finding its place in the policy."""
-    import yaml
-
-    from ..cluster.resolve import resolve
-    from ..compiler import fleet, sources
-    from ..live import Expected
-    from ..live.state import wanted
-    from .live import connect
-
-    connect.files_stand_in(options)  # before anything is rendered
-    with common.project(options) as project:
-        (source,) = fleet.compiled(project, [common.select_one(options.cluster)])
-        bodies = [yaml.load(file.text, yaml.CSafeLoader) for file in fleet.stack_of(project, source).files]
-        expected = Expected(resolve(fleet.spec_of(project, source)), bodies)
-    kinds = [] if alone else wanted(expected.rendered, expected.namespace)
-    state = seen(options, expected, [*dict.fromkeys([*kinds, *more])])
-    return source.name, expected, state, lambda each: sources.located(project, source, each) if each.path else each
+    ((name, expected, located),) = expectations(options, [common.select_one(options.cluster)])
+    kinds = [] if alone else expected.kinds
+    return name, expected, seen(options, expected, [*dict.fromkeys([*kinds, *more])]), located
 
 
-def tell(options: argparse.Namespace, name: str, findings: Sequence[Finding], verb: str) -> int:
-    """Print FINDINGS about the cluster NAME; the exit code."""
-    from ..compiler.judge import GroupedFinding
+def tell(options: argparse.Namespace, found: Mapping[str, Sequence[Finding]], verb: str) -> int:
+    """Print what was FOUND in each cluster, of a fleet with a table; the exit code."""
+    from ..compiler.judge import GroupedFinding, group
     from ..compiler.lint import Lint
     from . import formats
     from .formats import Report
 
-    lint = Lint((name,), tuple(GroupedFinding(each, (name,)) for each in findings), False, 1)
-    return formats.tell(options.format, Report(lint, ("error",), verb))
+    grouped = group((name, each) for name, findings in found.items() for each in findings)
+    grouped.sort(key=lambda item: SEVERITIES.index(item[0].severity))
+    lint = Lint(tuple(found), tuple(GroupedFinding(each, tuple(names)) for each, names in grouped), False, 1)
+    code = formats.tell(options.format, Report(lint, ("error",), verb))
+    if len(found) > 1 and options.format == "text":
+        width = max(map(len, found))
+        print(f"{'':<{width}}  errors  warnings  notes")
+        for name, findings in found.items():
+            number = Counter(each.severity for each in findings)
+            print(f"{name:<{width}}  {number['error']:>6}  {number['warning']:>8}  {number['note']:>5}")
+    return code
 
 
 def seen(options: argparse.Namespace, expected: Expected, kinds: Sequence[Kind]) -> State:

@@ -43,4 +43,4 @@ def run(options: argparse.Namespace) -> int:
     source, expected, state, located = verify.looked(options, more)
     space = asked[1] if asked[0] == "pod" else expected.namespace if asked[0] == "daemonset" else ""
     found = why.why(expected, state, why.Target(why.KINDS[asked[0]], asked[-1], space), log)
-    return verify.tell(options, source, [located(each) for each in found], "why")
+    return verify.tell(options, {source: [located(each) for each in found]}, "why")

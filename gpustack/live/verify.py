@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..catalog import _data
-from ..model import Body, Finding
+from ..model import Body, Finding, InputError
 from . import nodes, objects
-from .state import State
+from .state import Kind, State, wanted
 
 if TYPE_CHECKING:
     from ..cluster.resolve import Cluster
@@ -38,6 +38,11 @@ class Expected:
         """The stack's namespace."""
         return self.cluster.spec.cluster.namespace
 
+    @property
+    def kinds(self) -> list[Kind]:
+        """What to list of the cluster."""
+        return wanted(self.rendered, self.namespace)
+
 
 @cache
 def texts() -> Any:
@@ -55,6 +60,12 @@ def verify(expected: Expected, state: State) -> list[Finding]:
     hits += objects.of_policies(state)
     found = folded(hits, expected.namespace, texts())
     return sorted(found, key=lambda each: ("error", "warning", "note").index(each.severity))
+
+
+def unreached(error: InputError) -> Finding:
+    """That a cluster of a fleet could not be looked at, as ERROR says."""
+    said, (first, *_) = texts()["LIV003"], error.findings
+    return Finding("LIV003", said["severity"], first.what, why=said["why"], remedy=first.remedy or said["do"])
 
 
 def folded(hits: Iterable[Hit], namespace: str, texts: Mapping[str, Any]) -> Iterator[Finding]:

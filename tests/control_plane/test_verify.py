@@ -6,13 +6,23 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
-from tests.control_plane.cluster import ROOT, ControlPlane
+from tests.control_plane.actors import labels
+from tests.control_plane.cluster import ROOT, ControlPlane, free_ports, wait_for
+from tests.control_plane.conftest import NewControlPlane, NewKubelets
+from tests.control_plane.machine import Machine
 from tests.control_plane.manifests import DIST, apply_cluster
+from tests.control_plane.pace import Pace
+from tests.project import Project, cache, project
+
+__all__ = ["cache", "project"]
 
 CLUSTER = "train-dgx"
 
@@ -60,3 +70,77 @@ def test_what_was_applied_is_what_is_rendered(plane: ControlPlane) -> None:
     (changed,) = after["LIV102"]
     assert f"DaemonSet {space}/{name}: spec.template.spec.priorityClassName is system-cluster-critical" in changed
     assert after["LIV101"] == [f"ConfigMap {space}/nvidia-container-toolkit-entrypoint is not there"]
+
+
+NODES = 50
+SPEC: dict[str, Any] = {
+    "release": "v26.7.0",
+    "cluster": {"kubernetesVersion": "1.36", "platform": "kubeadm-bare-metal-preinstalled-driver-and-toolkit"},
+    "nfd": {"enabled": False},
+    "nodePools": [
+        {
+            "name": "training",
+            "gpuProduct": "NVIDIA-A100-SXM4-80GB",
+            "gpusPerNode": 8,
+            "count": NODES,
+            "nodeSelector": {"pool": "t"},
+        }
+    ],
+}
+FLEET = ("one", "two", "three")
+
+
+def config(folder: Path, planes: Mapping[str, ControlPlane]) -> Path:
+    """A kubeconfig with a context for each of PLANES, that of two under another name."""
+    names = {name: f"{name}-context" if name == "two" else name for name in planes}
+    body = {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "clusters": [
+            {
+                "name": name,
+                "cluster": {"server": f"https://127.0.0.1:{plane.port}", "certificate-authority": str(plane.ca)},
+            }
+            for name, plane in planes.items()
+        ],
+        "users": [{"name": name, "user": {"token": plane.token}} for name, plane in planes.items()],
+        "contexts": [{"name": names[name], "context": {"cluster": name, "user": name}} for name in planes],
+    }
+    target = folder / "fleet.kubeconfig"
+    target.write_text(yaml.safe_dump(body), encoding="utf-8")
+    return target
+
+
+def test_a_fleet_side_by_side(
+    project: Project, new_control_plane: NewControlPlane, new_kubelets: NewKubelets, tmp_path: Path
+) -> None:
+    """Three clusters of 50 nodes are verified together, each by its own context, with nothing found, in 10 s on 2 cores
+    (twice that is let pass). A cordoned node is told of its cluster alone, and a cluster that doesn't answer is a
+    finding that stops no other."""
+    planes = {}
+    for name in FLEET:
+        project.policy(name, **SPEC)
+        assert project.run("render", name).code == 0
+        planes[name] = new_control_plane()
+        apply_cluster(planes[name].admin, project.folder / "dist" / name)
+    for name, plane in planes.items():
+        own = {**labels.deployed("mig-manager"), "pool": "t"}
+        nodes = new_kubelets(plane, Pace(start=0.2))
+        nodes.add(*(Machine(f"{name}-{n}", labels=own, host_driver=True, toolkit=True) for n in range(NODES)))
+    words = ("verify", *FLEET, "--kubeconfig", config(tmp_path, planes), "--context", "two=two-context")
+    wait_for(lambda: project.spawn(*words).code == 0, "all is well everywhere", 600, 10)
+    began = time.monotonic()
+    ran = project.spawn(*words)
+    took = time.monotonic() - began
+    assert (ran.code, took < 20) == (0, True)
+    assert ran.out.splitlines() == [
+        "3 clusters: nothing to say",
+        "       errors  warnings  notes",
+        *(f"{name:<5}       0         0      0" for name in FLEET),
+    ]
+    planes["one"].admin.patch("Node", "one-7", {"spec": {"unschedulable": True}})
+    planes["three"].port = free_ports(1)[0]
+    config(tmp_path, planes)
+    told = project.spawn(*words, "--format", "json").json
+    found = {(each["rule"], *each["clusters"]) for each in told["findings"]}
+    assert found == {("LIV205", "one"), ("LIV003", "three")}

@@ -268,7 +268,7 @@ def test_a_fault_is_named(name: str) -> None:
 def test_every_text_is_needed_and_explained() -> None:
     """Each id is found by a test, and has its line on the page."""
     tested = {rule for _, rule, _, _ in FAULTS.values()} | {"LIV001", "LIV002", "LIV203", "LIV604"}
-    tested |= {"LIV405"}  # test_host_version.py
+    tested |= {"LIV003", "LIV405"}  # below, test_host_version.py
     assert tested == texts().keys()
     page = (ROOT / "docs" / "verify.md").read_text(encoding="utf-8")
     assert all(f"| {rule} | {each['severity']} | {each['title']} |" in page for rule, each in texts().items())
@@ -352,3 +352,33 @@ def test_the_verb(project: Project) -> None:
     found = project.run(*words, "--format", "json").json
     assert [each["rule"] for each in found["findings"]] == ["LIV501", "LIV002", "LIV201"]
     assert '<testsuites name="gpustack verify"' in project.run(*words, "--format", "junit").out
+
+
+def test_several_clusters(project: Project) -> None:
+    """Each with its own context; one that can't be reached is a finding. What is of one cluster is refused for more."""
+    for name in ("a", "b"):
+        project.policy(name)
+    project.write("kube.yaml", yaml.safe_dump(KUBECONFIG))
+    words = ("verify", "a", "b", "--kubeconfig", "kube.yaml")
+    ran = project.run(*words, "--context", "b=other", "--format", "json")
+    told = {(each["rule"], *each["clusters"]): each["what"] for each in ran.json["findings"]}
+    assert ran.code == 2
+    assert told.keys() == {("LIV003", "a"), ("LIV003", "b")}
+    assert "no context is called 'a'" in told["LIV003", "a"]
+    assert "does not answer" in told["LIV003", "b"]
+    lines = project.run(*words, "--context", "b=other").out.splitlines()
+    assert lines[-3:] == ["   errors  warnings  notes", *(f"{name}       1         0      0" for name in "ab")]
+    assert project.run(*words, "--format", "junit").out.count("<testsuite ") == 2
+    for more in (("--context", "other"), ("--context", "other", "--context", "more")):
+        refused = project.run(*words, *more)
+        assert (refused.code, "--context CLUSTER=NAME" in refused.err) == (4, True)
+    assert project.run("verify", "a", "b", "--from", "kube.yaml").code == 4
+    assert "does not answer" in project.run("verify", "a", "--kubeconfig", "kube.yaml", "--context", "other").err
+
+
+KUBECONFIG = {
+    "apiVersion": "v1",
+    "kind": "Config",
+    "clusters": [{"name": "c", "cluster": {"server": "http://127.0.0.1:9"}}],
+    "contexts": [{"name": "other", "context": {"cluster": "c"}}],
+}

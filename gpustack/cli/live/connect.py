@@ -24,16 +24,24 @@ T = TypeVar("T")
 
 DEFAULT_NAMESPACE = "gpu-operator"
 """That of a policy which says none (cluster.namespace)."""
+AT_ONCE, DEADLINE = 16, 120
+"""How many clusters are looked at side by side, and for how many seconds each."""
 PERSON = "gpustack"
 """Who writes, for the API server: a person with this program, and not the reconciler."""
 
 
-def add_connection(parser: argparse.ArgumentParser) -> None:
-    """Options of every verb that talks to a cluster."""
+def add_connection(parser: argparse.ArgumentParser, *, several: bool = False) -> None:
+    """Options of every verb that talks to a cluster, or to SEVERAL."""
     parser.add_argument(
         "--kubeconfig", metavar="FILE", type=common.named, help="default: $KUBECONFIG, else ~/.kube/config"
     )
-    parser.add_argument("--context", metavar="NAME", type=common.named, help="default: the current one of the file")
+    if several:
+        what = (
+            "of one cluster; of several CLUSTER=NAME for each that has another than its own name (default: the current)"
+        )
+        parser.add_argument("--context", metavar="NAME", type=common.named, action="append", default=[], help=what)
+    else:
+        parser.add_argument("--context", metavar="NAME", type=common.named, help="default: the current one of the file")
     parser.add_argument(
         "-n",
         "--namespace",
@@ -60,9 +68,9 @@ def given(text: str) -> str:
     return text
 
 
-def add_sources(parser: argparse.ArgumentParser) -> None:
-    """Options of every verb that only looks."""
-    add_connection(parser)
+def add_sources(parser: argparse.ArgumentParser, *, several: bool = False) -> None:
+    """Options of every verb that only looks, at a cluster or at SEVERAL."""
+    add_connection(parser, several=several)
     parser.add_argument(
         "--from",
         dest="sources",
@@ -73,11 +81,12 @@ def add_sources(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def add_look(parser: argparse.ArgumentParser) -> None:
-    """The cluster and the options of every verb that looks at one beside what its policy renders to."""
-    which = parser.add_argument("cluster", metavar="CLUSTER|FILE", help="a cluster's name or a policy file")
+def add_look(parser: argparse.ArgumentParser, *, several: bool = False) -> None:
+    """The cluster and the options of every verb that looks at one, or at SEVERAL, beside what policies render to."""
+    what = f"a cluster's name or a policy file{', once or several times' if several else ''}"
+    which = parser.add_argument("cluster", metavar="CLUSTER|FILE", nargs="+" if several else None, help=what)
     common.completed(which)
-    add_sources(parser)
+    add_sources(parser, several=several)
     common.add_compiling(parser)
     common.add_today(parser)
     parser.set_defaults(out="dist")
@@ -99,6 +108,31 @@ def run(options: argparse.Namespace, work: Callable[[Cluster], Awaitable[T]]) ->
             return await work(cluster)
 
     return waited(connected())
+
+
+def at_once(
+    options: argparse.Namespace, works: Iterable[tuple[str, Callable[[Cluster], Awaitable[T]]]]
+) -> list[T | InputError]:
+    """What WORKS, each with the context of its cluster, come to, or why one can't; AT_ONCE of them at a time."""
+    from ...reconciler.shell.cluster import ApiError
+
+    async def one(gate: asyncio.Semaphore, context: str, work: Callable[[Cluster], Awaitable[T]]) -> T | InputError:
+        try:
+            own = argparse.Namespace(**{**vars(options), "context": context})
+            async with gate, asyncio.timeout(DEADLINE), client(own) as cluster:
+                return await work(cluster)
+        except ApiError as error:
+            return told(error)
+        except InputError as error:
+            return error
+        except TimeoutError:
+            return InputError.of("GPU931", f"the API server has not told everything within {DEADLINE} s")
+
+    async def every() -> list[T | InputError]:
+        gate = asyncio.Semaphore(AT_ONCE)
+        return await asyncio.gather(*(one(gate, *each) for each in works))
+
+    return asyncio.run(every())
 
 
 def waited(work: Awaitable[T]) -> T:
