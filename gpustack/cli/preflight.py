@@ -13,11 +13,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
     connect.add_look(parser)
     verify.add_format(parser)
-    for option, what in (
-        ("--host", "what commands printed on a node, in a file named after it; the note PRE309 has the commands"),
-        ("--nvidia-smi", "what `nvidia-smi -q -x` printed on a node, in a file named after it or not"),
-    ):
-        parser.add_argument(option, metavar="FILE", action="append", default=[], help=what)
+    what = "what commands and `nvidia-smi -q -x` printed on a node, in files named after it; PRE309 has the commands"
+    parser.add_argument("--host", metavar="FILE", action="append", default=[], help=what)
+    parser.add_argument("--nvidia-smi", dest="host", metavar="FILE", action="append", help="the same as --host")
 
 
 def run(options: argparse.Namespace) -> int:
@@ -25,13 +23,9 @@ def run(options: argparse.Namespace) -> int:
     from ..live import preflight
     from .live import files
 
-    hosts, smi = (
-        {Path(each).stem: files.text(each, remedy) for each in given}
-        for given, remedy in (
-            (options.host, "write it on the node, named NODE.txt"),
-            (options.nvidia_smi, "nvidia-smi -q -x > NODE.xml"),
-        )
-    )
+    brought: dict[str, str] = {}
+    for each in options.host:
+        brought[Path(each).stem] = brought.get(Path(each).stem, "") + files.text(each, "write it on the node: NODE.txt")
     name, expected, state, located = verify.looked(options, preflight.KINDS, alone=True)
-    found = preflight.preflight(expected, state, hosts, smi, lambda each: due(each, options.today))
+    found = preflight.preflight(expected, state, brought, lambda each: due(each, options.today))
     return verify.tell(options, {name: [located(each) for each in found]}, "preflight")

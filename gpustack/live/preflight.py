@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ..catalog import nfd, oses
+from ..catalog import gpus, nfd, oses
 from ..checks.rule import rules_over
 from ..cluster.pool import ENGINES
 from ..model import Body, Finding
@@ -34,50 +34,56 @@ KINDS = (
 """What is listed, in all namespaces."""
 SYSTEM = "feature.node.kubernetes.io/system-os_release."
 ENFORCE = "pod-security.kubernetes.io/enforce"
-OWN = ("feature.node.kubernetes.io/", "nvidia.com/")
-"""Labels that the stack brings, which nodes needn't have before."""
+NFD_NODE = "nfd.node.kubernetes.io/node-name"
+SHARE = 0.1
+"""How much of a GPU's nominal memory may be missing: error correction takes 6 % where it is kept in memory (L4)."""
 
 
 class Seen(NamedTuple):
-    """What a node of POOL has, by the names of a pool's fields; `hostVersion` is that of the driver."""
+    """What a node of POOL has, by the names of a pool's fields (reports.told has two more), and the TEXT brought."""
 
     pool: Pool
     node: str
     has: dict[str, Any]
+    text: str = ""
 
 
 def preflight(
-    expected: Expected,
-    state: State,
-    hosts: Mapping[str, str],
-    smi: Mapping[str, str],
-    counts: Callable[[Finding], bool],
+    expected: Expected, state: State, brought: Mapping[str, str], counts: Callable[[Finding], bool]
 ) -> list[Finding]:
-    """What stands against the policy on the nodes of STATE, the worst first. HOSTS has what commands printed on nodes,
-    by the node's name, SMI outputs of `nvidia-smi -q -x`, by node or by any other name. COUNTS: what holds today."""
+    """What stands against the policy on the nodes of STATE, the worst first. BROUGHT is what commands and nvidia-smi
+    printed, by the node's name; of nvidia-smi another name will do. COUNTS: what holds today."""
     hits = [*of_kinds(state), *_operators(state), *_others(expected, state), *_admitted(expected, state)]
-    if not expected.cluster.pools:
-        hits.append(Hit("PRE202", "the policy names no pools of nodes", path="spec.nodePools"))
     seen: list[Seen] = []
-    at: dict[str, Pool] = {}
+    modules = {labels(body).get(NFD_NODE): _modules(body) for body in state.of("NodeFeature")}
+    for node in state.of("Node"):
+        name = node["metadata"]["name"]
+        text = f"{brought.get(name, '')}\n{modules.get(name, '')}"
+        if pool := _pool_of(expected.cluster.pools, node):
+            seen.append(Seen(pool, name, told(node) | reports.told(text), text))
+            hits += [] if nodes.ready(node) else [Hit("LIV204", "not Ready", name)]
+            hits += _tolerated(expected, node)
     for pool in expected.cluster.pools:
-        members = [node for node in state.of("Node") if _pool_of(expected.cluster.pools, node) is pool]
-        at |= {node["metadata"]["name"]: pool for node in members}
-        seen += [Seen(pool, node["metadata"]["name"], told(node)) for node in members]
-        hits += nodes.number(pool, len(members))
-        hits += [] if members else [Hit("PRE202", f"no node is known to be of the pool {pool.name}", path=pool.path)]
-        hits += [Hit("LIV204", "not Ready", node["metadata"]["name"]) for node in members if not nodes.ready(node)]
-        hits += (hit for node in members for hit in _tolerated(expected, node))
-        hits += reports.of_hosts(pool, members, state, hosts)
-    hits += [Hit("PRE310", f"no node of a pool is called {name}") for name in hosts if name not in at]
-    for name, text in smi.items():
-        more, has = reports.of_smi(name, text, at.get(name), expected.cluster.pools)
-        hits += more
-        seen += [Seen(pool, name, fields) for pool, fields in has]
-    hits += (hit for each in seen for hit in _otherwise(each))
+        there = sum(each.pool is pool for each in seen)
+        hits += nodes.number(pool, there)
+        hits += [] if there else [Hit("PRE202", f"no node is known to be of the pool {pool.name}", path=pool.path)]
+    hits += [] if expected.cluster.pools else [Hit("PRE202", "the policy names no pools", path="spec.nodePools")]
+    for name in brought.keys() - {each.node for each in seen}:
+        has = reports.told(brought[name])
+        own = [each for each in expected.cluster.pools if each.said.gpuProduct == has.get("gpuProduct", "")]
+        seen += [Seen(each, name, has, brought[name]) for each in own]
+        hits += [] if own else [Hit("PRE310", f"no node is called {name}, and no pool has its GPUs")]
+    hits += (hit for each in seen for hit in (*_otherwise(each), *reports.signs(each.pool, each.node, each.text)))
     found = [*folded(hits, expected.namespace, {**texts(), **reports.facts()["texts"]})]
     found += _of_rules(expected.cluster.spec, seen, counts)
     return sorted(dict.fromkeys(found), key=lambda each: ("error", "warning", "note").index(each.severity))
+
+
+def _modules(body: Body) -> str:
+    """The kernel modules that node feature discovery has seen, as lsmod prints them; "" where it has told none."""
+    flags = ((body.get("spec") or {}).get("features") or {}).get("flags") or {}
+    loaded = (flags.get("kernel.loadedmodule") or {}).get("elements")
+    return "\n".join(["Module Size", *(f"{name} " for name in loaded)]) if loaded else ""
 
 
 def _tolerated(expected: Expected, node: Body) -> Iterator[Hit]:
@@ -90,20 +96,14 @@ def _tolerated(expected: Expected, node: Body) -> Iterator[Hit]:
 
 
 def _pool_of(pools: Sequence[Pool], node: Body) -> Pool | None:
-    """The pool of NODE: of those that may select it the first that does already, or whose system it has, or any."""
-    fitting, system = [pool for pool in pools if _is_of(pool, node)], told(node).get("os", "")
-    whole = [pool for pool in fitting if nodes.selects(pool.selection, labels(node))]
-    alike = [pool for pool in fitting if not pool.said.os or agrees("os", pool.said.os, system)]
-    return next(iter([*whole, *alike, *fitting]), None)
-
-
-def _is_of(pool: Pool, node: Body) -> bool:
-    """Whether POOL selects NODE by what that has before the stack. One that selects nothing has those of which it is
-    known that they have a GPU."""
-    wanted, given = pool.said.nodeSelector, labels(node)
-    before = [key for key in wanted if not key.startswith(OWN)]
-    fits = all(given.get(key, None if key in before else value) == value for key, value in wanted.items())
-    return fits and (bool(before) or nodes.has_gpu(node))
+    """The pool of NODE, as far as its nodeSelector tells before the stack: the first that selects it already, or whose
+    system it has, or any. One without a nodeSelector has nodes of which it is known that they have a GPU."""
+    given, system = labels(node), told(node).get("os", "")
+    fits = [pool for pool in pools if nodes.selects(pool.said.nodeSelector, given)]
+    fits = [pool for pool in fits if pool.said.nodeSelector or nodes.has_gpu(node)]
+    whole = [pool for pool in fits if nodes.selects(pool.selection, given)]
+    alike = [pool for pool in fits if not pool.said.os or agrees("os", pool.said.os, system)]
+    return next(iter([*whole, *alike, *fits]), None)
 
 
 def told(node: Body) -> dict[str, Any]:
@@ -121,15 +121,24 @@ def told(node: Body) -> dict[str, Any]:
 
 def _otherwise(seen: Seen) -> Iterator[Hit]:
     """What a node has otherwise than the policy says."""
-    pool = seen.pool
-    for field, has in seen.has.items():
+    pool, has = seen.pool, dict(seen.has)
+    memory, driver, product = has.pop("memory", 0), has.get("hostVersion"), has.get("gpuProduct", "")
+    nominal = gpus.product(product).memory_gb if product in gpus.products() else 0
+    if memory and nominal and abs(memory - nominal) > SHARE * nominal:
+        what = f"{product} has {memory:.0f} GiB, and boards of that name have {nominal}"
+        yield Hit("PRE403", what, seen.node, f"{pool.path}.gpuProduct")
+    if driver and (pool.driver or not pool.runs):
+        del has["hostVersion"]
+        rule, end = ("PRE405", "policy installs one") if pool.driver else ("PRE406", "policy doesn't say which")
+        yield Hit(rule, f"has driver {driver}; the {end}", seen.node, pool.driver.path if pool.driver else pool.path)
+    for field, value in has.items():
         said, path = getattr(pool.said, field, None), f"{pool.path}.{field}"
-        if field == "hostVersion":
-            said, path = (pool.runs.version, pool.runs.path) if pool.runs else (None, path)
+        if field == "hostVersion" and pool.runs:
+            said, path = pool.runs.version, pool.runs.path
         elif field == "containerRuntime" and not said:
             said, path = pool.runtime or pool.engine, "spec.cluster.containerRuntime"
-        if said and not agrees(field, said, has):
-            yield Hit("PRE201", f"{field} is {has}; the policy says {said}", seen.node, path)
+        if said and not agrees(field, said, value):
+            yield Hit("PRE201", f"{field} is {value}; the policy says {said}", seen.node, path)
 
 
 def agrees(field: str, said: Any, has: Any) -> bool:
@@ -204,10 +213,11 @@ def _with(spec: ClusterPolicySpec, seen: Seen) -> ClusterPolicySpec:
     """SPEC, in which the pool of SEEN says what its node has. A system that is said in more words stays."""
     from ..policy.language.driver import DriverSettings
 
-    has, said = dict(seen.has), seen.pool.said
+    has, said = {key: value for key, value in seen.has.items() if key != "memory"}, seen.pool.said
     if said.os and agrees("os", said.os, has.get("os", "")):
-        del has["os"]
-    if version := has.pop("hostVersion", None):
+        has.pop("os", None)
+    version = has.pop("hostVersion", None)
+    if version and seen.pool.driver is None:
         has["driver"] = DriverSettings(hostVersion=version)
     pools = [said.model_copy(update=has) if each.name == said.name else each for each in spec.nodePools]
     return spec.model_copy(update={"nodePools": pools})
