@@ -1,4 +1,4 @@
-"""Rules over dynamic resource allocation: what it asks of the cluster and of the policy.
+"""Rules over dynamic resource allocation: what it asks of the cluster, its nodes and the policy.
 
 What has no place beside it is in dra_exclusions.py.
 """
@@ -202,3 +202,39 @@ def idle(spec: ClusterPolicySpec) -> Iterator[tuple[str, bool, str]]:
     yield f"{path}.podSecurityContext", sets.podSecurityContext is not None, context
     port = "no release acts on it; hostNetwork opens the port on the node"
     yield "gpuCluster.dcgm.hostPort", cluster.dcgm.hostPort is not None, port
+
+
+@rule("GPU483", "warning")
+def feature_without_its_ground(cluster: Cluster) -> Iterator[Hit]:
+    """A feature of the DRA driver that Kubernetes or the GPUs don't carry."""
+    kubernetes = cluster.spec.cluster.kubernetesVersion
+    lacking = dra.gates_of_kubernetes(kubernetes)
+    boards = [pool.product for pool in cluster.pools]
+    switched = not boards or any(board is None or board.nvswitch for board in boards)
+    for path, gates, _ in gated(cluster.spec):
+        for gate in (name for name, on in gates.items() if on):
+            if gate in lacking:
+                theirs, first = lacking[gate]
+                upgrade = f"upgrade the cluster to {first}, " if first else ""
+                yield hit(
+                    f"spec.{path}.{gate}",
+                    "kubernetes",
+                    gate=gate,
+                    theirs=theirs,
+                    kubernetes=kubernetes,
+                    upgrade=upgrade,
+                )
+            if dra.needs_nvswitch(gate) and not switched:
+                yield hit(f"spec.{path}.{gate}", "nvswitch", gate=gate)
+
+
+@rule("GPU485", "note")
+def imex_of_the_host(cluster: Cluster) -> Iterator[Hit]:
+    """Compute domains on nodes that bring their driver, and perhaps an IMEX service of their own."""
+    spec = cluster.spec
+    domains = spec.computeDomains.enabled
+    if spec.gpuCluster is not None:
+        domains = spec.gpuCluster.draDriver.computeDomains.enabled is not False
+    for pool in cluster.pools:
+        if domains and pool.driver is None and pool.product is not None and pool.product.nvlink_rack:
+            yield hit("spec.gpuCluster" if cluster.dra else "spec.computeDomains.enabled", pool=pool.name)

@@ -1,10 +1,12 @@
-"""What a policy says in vain: settings of what is off or not rendered, GPUs that nobody knows, nodes without labels."""
+"""What a policy says in vain: settings of what is off or not rendered, variables in the place of a field, null, GPUs
+that nobody knows, nodes without labels.
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ...catalog import _versions, crds, gpus, releases
 from ...model import Path, docs, dotted
@@ -22,6 +24,15 @@ if TYPE_CHECKING:
 
 VIRTUAL = re.compile(r"(NVIDIA-)?GRID-.*|.*-\d+[ABCQ](ME)?")
 """How GPUs inside a virtual machine are called (GRID-A100-20C, NVIDIA-L40S-24Q); the catalogue knows boards only."""
+OWNED = {
+    "KERNEL_MODULE_TYPE": "kernelModuleType",
+    "OPEN_KERNEL_MODULES_ENABLED": "kernelModuleType",
+    "GPU_DIRECT_RDMA_ENABLED": "rdma.enabled",
+    "USE_HOST_MOFED": "rdma.useHostMofed",
+}
+"""Variables of the driver's container, and the field that sets them (operator.md 7.1)."""
+SCRIPTS = ("devicePlugin", "migManager", "toolkit")
+"""Components whose container is a shell that runs /bin/entrypoint.sh (operator.md 5.2)."""
 
 
 @rule("GPU108", "warning", over="origins")
@@ -144,3 +155,67 @@ def nodes_need_labels(cluster: Cluster) -> Iterator[Hit]:
             else "set spec.reconciler.image; or, where nodes bring their driver and have no MIG manager, "
             f"spec.reconciler.labelling: nodeFeatureRule; {docs('labels.md')} has the labels, to set them yourself",
         )
+
+
+@rule("GPU190", "warning")
+def variable_of_a_field(cluster: Cluster) -> Iterator[Hit]:
+    """A variable of the driver that a field of the policy sets."""
+    spec = cluster.spec
+    sections: list[tuple[str, Any]] = (
+        [(f"drivers[{index}]", driver) for index, driver in enumerate(spec.drivers)] if cluster.listed else []
+    )
+    if not cluster.listed and spec.driver.enabled:
+        sections = [("driver", spec.driver)]
+    for path, section in sections:
+        for index, entry in enumerate(section.env or ()):
+            if entry.name in OWNED:
+                field = f"spec.{path}.{OWNED[entry.name]}"
+                yield hit(f"spec.{path}.env[{index}]", section=path, entry=entry.name, setting=field)
+
+
+@rule("GPU191", "warning")
+def arguments_of_a_shell(cluster: Cluster) -> Iterator[Hit]:
+    """Arguments for a component whose container is a shell."""
+    for name in SCRIPTS[:2]:
+        section = getattr(cluster.spec, name)
+        if section.enabled and section.args and "entrypoint.sh" not in section.args[0]:
+            yield hit(f"spec.{name}.args", name=name, argument=repr(section.args[0]))
+
+
+@rule("GPU810", "note", over="origins")
+def null(written: Written) -> Iterator[Hit]:
+    """A value that is null, or nothing at all."""
+    for part in written.merged.parts:
+        if part.kind not in {"layer", "policy"} or part.clean is part.data:  # it has none
+            continue
+        for own, path in _nulls(part.data, written.merged.spec, (), ()):
+            where = part.locate(own, key=True)
+            emptied = isinstance(node(written.merged.spec, path), list)
+            stays = written.merged.writer(path) is not None
+            empty = f"; an empty list is {path[-1]}: []" if emptied else ""
+            yield hit(
+                dotted(("spec", *path)), "stays" if stays else "nothing", file=where.file, line=where.line, empty=empty
+            )
+
+
+def _nulls(data: Any, merged: Any, own: Path, path: Path) -> Iterator[tuple[Path, Path]]:
+    """The nulls in DATA: their places there, and in MERGED, where items with names may have other positions."""
+    if isinstance(data, dict):
+        for key, value in data.items():
+            if value is None:
+                yield (*own, key), (*path, key)
+            elif key != "extraObjects":  # manifests are their authors'
+                below = merged.get(key) if isinstance(merged, dict) else None
+                yield from _nulls(value, below, (*own, key), (*path, key))
+    elif isinstance(data, list):
+        for index, item in enumerate(data):
+            at = _position(item, index, merged)
+            below = merged[at] if isinstance(merged, list) and at < len(merged) else None
+            yield from _nulls(item, below, (*own, index), (*path, at))
+
+
+def _position(item: Any, index: int, merged: Any) -> int:
+    """Where ITEM is in the list MERGED."""
+    name = item.get("name") if isinstance(item, dict) else None
+    names = [other.get("name") for other in merged if isinstance(other, dict)] if isinstance(merged, list) else []
+    return names.index(name) if name is not None and name in names else index

@@ -1,6 +1,6 @@
-"""Rules about NodeFeatureRules that a policy brings along: what node feature discovery drops, and what never matches.
+"""Rules about node feature discovery: an old one or two, and the NodeFeatureRules that a policy brings along.
 
-The API server takes such a rule, and its nodes go without their labels.
+The API server takes a rule that discovery drops, or that never matches, and its nodes go without their labels.
 """
 
 from __future__ import annotations
@@ -11,8 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 from ...catalog import nfd
 from ...catalog._lookup import nearest
+from ...catalog._versions import numbers
 from ...cluster.feature_rules import rules_of
 from ...model import Path, dotted
+from ...policy.language import images
+from ...policy.language.cluster import on_openshift
 from ...policy.language.nfd import OPEN_NAMESPACES, reserved
 from ...policy.language.types import LABEL_VALUE
 from ..rule import Hit, hit, meant, rule
@@ -21,6 +24,8 @@ if TYPE_CHECKING:
     from ...cluster.resolve import Cluster
 
 HEX = re.compile(r"[0-9a-f]{4}")
+LEAST = (0, 17)
+"""The first version that doesn't flood the API server (bug-reports.md B27)."""
 
 
 @rule("GPU530", "error")
@@ -117,3 +122,20 @@ def prefixed(cluster: Cluster) -> Iterator[Hit]:
         for key in labels if isinstance(labels, dict) else ():
             if "/" not in str(key):
                 yield hit(dotted((*path, "labels", key)), prefix=nfd.default_prefix(), key=key, at_key=True)
+
+
+@rule("GPU209", "warning")
+def discovery_of_the_network_operator(cluster: Cluster) -> Iterator[Hit]:
+    """Node feature discovery, which the chart of NVIDIA's network operator brings as well."""
+    spec = cluster.spec
+    if spec.cluster.networkOperator is True and spec.nfd.enabled is not False and not on_openshift(spec.cluster):
+        yield hit("spec.cluster.networkOperator")
+
+
+@rule("GPU212", "warning")
+def old_discovery(cluster: Cluster) -> Iterator[Hit]:
+    """A node feature discovery that can flood the API server."""
+    spec = cluster.spec
+    version, path = images.version(spec.nfd), images.version_path("spec.nfd", spec.nfd)
+    if spec.nfd.enabled is not False and not on_openshift(spec.cluster) and () < numbers(version)[:2] < LEAST:
+        yield hit(path, version=version)

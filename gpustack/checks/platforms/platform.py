@@ -1,4 +1,5 @@
-"""Rules about the platform: what its node images bring, where things are on its nodes, what has to be done there.
+"""Rules about the platform: what its node images or systems bring, where things are on its nodes, what has to be done
+there.
 
 The same component twice is worse than none: a driver container can't unload a driver that is in use, and two device
 plugins fight for one resource (bug-reports.md B47).
@@ -19,6 +20,7 @@ from ..language.release_fields import newer_fields
 from ..rule import Hit, hit, rule
 
 if TYPE_CHECKING:
+    from ...cluster.pool import Pool
     from ...cluster.resolve import Cluster
     from ...policy.language.spec import ClusterPolicySpec
     from ..subjects import Render, Written
@@ -31,6 +33,13 @@ SECTIONS = {
 }
 """By section of the policy: the component, and what happens where there are two of them."""
 DRIVER_DIR = "/run/nvidia/driver"
+DEPLOYED = {
+    "driver": "driver",
+    "toolkit": "container-toolkit",
+    "devicePlugin": "device-plugin",
+    "migManager": "mig-manager",
+}
+"""The ends of the labels nvidia.com/gpu.deploy.*, by section of the policy."""
 
 
 @rule("GPU445", "error")
@@ -159,3 +168,45 @@ def _host_paths(pod: Body) -> Iterator[str]:
         source: dict[str, Any] = volume.get("hostPath") or {}
         if "path" in source:
             yield str(source["path"])
+
+
+@rule("GPU484", "warning")
+def system_with_its_own_stack(cluster: Cluster) -> Iterator[Hit]:
+    """A node pool's system brings components that this cluster installs too."""
+    own = platform_of(cluster.spec.cluster)
+    for pool in cluster.pools:
+        if pool.system is None or pool.system.driver_image != "none" or pool.system.id in own.systems:
+            continue
+        for section, what in sorted(_brought(pool.system.id).items()):
+            label = f"nvidia.com/gpu.deploy.{DEPLOYED[section]}"
+            if _runs(cluster, pool, section) and pool.said.nodeSelector.get(label) != "false":
+                title, harm = SECTIONS[section]
+                yield hit(
+                    f"{pool.path}.os",
+                    what=what,
+                    title=title,
+                    harm=harm,
+                    label=label,
+                    pool_path=pool.path,
+                    pool_name=pool.name,
+                    system=pool.system.title,
+                )
+
+
+def _brought(system: str) -> dict[str, str]:
+    """What every platform that has the system with the os-release ID SYSTEM is sure to bring, by section, in words."""
+    known = [platform for name in platforms.names() if system in (platform := platforms.platform(name)).systems]
+    brought = [{section: one.what for section, one in each.brings.items() if one.sure} for each in known]
+    common = set.intersection(*map(set, brought)) if brought else set()
+    return {section: brought[0][section] for section in common & SECTIONS.keys()}
+
+
+def _runs(cluster: Cluster, pool: Pool, section: str) -> bool:
+    if section == "driver":
+        return pool.driver is not None
+    if pool.workload != "container" or (cluster.dra and section != "driver"):
+        return False
+    if section == "migManager":
+        cuts = pool.product is None or pool.product.mig is not None
+        return cluster.mig_manager and bool(cluster.spec.migManager.enabled) and cuts
+    return bool(getattr(cluster.spec, section).enabled)

@@ -1,4 +1,6 @@
-"""Rules about virtual machines: workloads of pools that nothing serves, vGPU types that a GPU doesn't have."""
+"""Rules about virtual machines: workloads of pools that nothing serves, vGPU types that a GPU doesn't have,
+files and images of the vGPU managers.
+"""
 
 from __future__ import annotations
 
@@ -8,8 +10,9 @@ from typing import TYPE_CHECKING
 
 from ...catalog import vgpu
 from ...catalog._lookup import nearest
-from ...cluster.mig_layouts import product_of
+from ...cluster.mig_layouts import product_of, text_of
 from ...cluster.resolve import resolve
+from ...policy.configurations.vgpu_configs import KEY, read_vgpu_config
 from ..rule import Hit, hit, rule
 
 if TYPE_CHECKING:
@@ -135,3 +138,24 @@ def idle_sharing(cluster: Cluster) -> Iterator[Hit]:
     for index, pool in enumerate(cluster.spec.nodePools):
         if not pool.sharing.exclusive and cluster.of(pool).workload != "container":
             yield hit(f"spec.nodePools[{index}].sharing", pool_name=pool.name)
+
+
+@rule("GPU540", "error")
+def broken_vgpu_file(cluster: Cluster) -> Iterator[Hit]:
+    """A file of the vGPU device manager that it refuses or can't find."""
+    spec = cluster.spec
+    if not cluster.sandbox or not spec.vgpuDeviceManager.enabled:
+        return
+    text = text_of(spec, spec.vgpuDeviceManager.config, "vgpuDeviceManager.config", KEY)
+    if text is not None and text.text is None:
+        yield hit(text.path, file=KEY)
+    for problem in read_vgpu_config(text.text) if text and text.text is not None else ():
+        yield Hit(text.path if text else "", problem.what, problem.why, problem.remedy, problem.place)
+
+
+@rule("GPU541", "error")
+def no_vgpu_image(cluster: Cluster) -> Iterator[Hit]:
+    """A vGPU manager, and no word about where its image is."""
+    section = cluster.spec.vgpuManager
+    if cluster.sandbox and section.enabled and not section.repository and "/" not in (section.image or ""):
+        yield hit("spec.vgpuManager", image=section.image or "its image")
