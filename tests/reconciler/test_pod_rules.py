@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -199,6 +200,28 @@ def test_a_pass_without_a_trial_forgets_no_time() -> None:
     assert (uid, "budget") in known.seen.first
     after = engine.decide(replace(known, prechecks={}))
     assert after.seen.first[uid, "budget"] == known.seen.first[uid, "budget"]
+
+
+def test_the_time_of_budgets_stands_still_while_it_is_not_their_turn() -> None:
+    """Twenty minutes in which a budget refuses, an hour in which somebody else has the only slot of the fleet or the
+    window is closed, and ten minutes more: that is the half hour. Neither does it begin anew, nor count what was not
+    up to a budget."""
+    history = one_node(Workload("job", 1, max_unavailable=0), ignoreBudgetsAfter=1800)
+    run(history, 20, 60)
+    (uid, _), since = next(each for each in history.replica.decided.seen.first.items() if each[0][1] == "budget")
+    closed = {"windows": [{"start": "00:00", "hours": 1, "days": ["sun"]}]}
+    upgrade = history.world.server.get(POLICIES, POOL)["spec"]["upgrade"]
+    history.world.server.edit(POLICIES, POOL, {"spec": {"upgrade": closed}})
+    run(history, 60, 60)
+    assert {each.kind for each in history.replica.decided.waits} == {"window"}
+    assert ways(history) == []
+    history.world.server.edit(POLICIES, POOL, {"spec": {"upgrade": {"windows": upgrade.get("windows")}}})
+    run(history, 7, 60)
+    assert ways(history) == []
+    assert history.replica.decided.seen.since(uid, "budget", history.world.server.now) < timedelta(minutes=30)
+    assert history.replica.decided.seen.first[uid, "budget"] > since
+    run(history, 60, 10)
+    assert ways(history) == ["delete"]
 
 
 def test_budgets_hold_up_no_longer_what_was_tried_in_vain() -> None:

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
 import pytest
 
 from gpustack.api import keys
-from gpustack.api.node_policy import Drain, PodDeletion
-from gpustack.api.pods import Pod
+from gpustack.api.node_policy import Drain, NodePolicy, PodDeletion, Spec, Upgrade, Window
+from gpustack.api.objects import Metadata, Node
+from gpustack.api.pods import Pod, PodSpec
+from gpustack.reconciler.core.engine import trial
 from gpustack.reconciler.core.pods import CLIENT, Uses, awaited, obstacle, to_drain
+from gpustack.reconciler.core.snapshot import Snapshot
+from gpustack.reconciler.core.view import view
 from gpustack.reconciler.shell.lean import MOST_CLAIMS, TOO_MANY, interest
 
 DAEMON = {"kind": "DaemonSet", "name": "agent", "uid": "1", "controller": True}
@@ -47,6 +52,31 @@ def test_only_daemons_of_named_namespaces_are_left_to_others(found: Pod, uses: b
     """A nodeSelector is anybody's to write. Only a DaemonSet's pods go when its label goes, and only where the policy
     names the namespace is that believed; all others would keep the driver in use."""
     assert Uses("gpu-operator", clients={"monitoring"}).gpu(found) is uses
+
+
+def test_a_trial_says_all_that_stands_against_a_node() -> None:
+    """Not the first thing alone, so that a report and the program read one list: of each pod all that its policy would
+    have to allow, that no window is long enough, and who was told to end."""
+    spec = {"volumes": [{"name": "v", "emptyDir": {}}], "terminationGracePeriodSeconds": 7200}
+    data = msgspec.structs.replace(pod(), spec=msgspec.convert({**msgspec.to_builtins(pod().spec), **spec}, PodSpec))
+    ended = msgspec.structs.replace(
+        pod(REPLICAS),
+        metadata=msgspec.structs.replace(pod(REPLICAS).metadata, deletionTimestamp=datetime(2026, 1, 5, 9, tzinfo=UTC)),
+    )
+    upgrade = Upgrade(windows=[Window(start="00:00", hours=1)])
+    policy = NodePolicy(metadata=Metadata(uid="p"), spec=Spec(nodeSelector={"pool": "a"}, upgrade=upgrade))
+    node = Node(metadata=Metadata(name="n", uid="n", labels={"pool": "a", keys.GPU_FEATURES[0]: "true"}))
+    now = datetime(2026, 1, 5, 9, tzinfo=UTC)
+    known = Snapshot(now, "gpu-operator", (node,), (policy,), pods={"n": (data, ended)})
+    tried, obstacles = trial(known, view(known, node))
+    field = "delete it, or set spec.driver.upgradePolicy.podDeletion"
+    assert tried == []
+    assert obstacles == [
+        f"tenant/p has no controller and would not come back: {field}.force",
+        f"tenant/p has data in an emptyDir: {field}.deleteEmptyDir",
+        "tenant/p was told to end and still runs; it may take until 2026-01-05T09:00Z",
+        "tenant/p may take 7200 s to end, and the longest window lasts 1 h: a node that it is on is never begun",
+    ]
 
 
 def test_what_to_do_about_a_daemon() -> None:

@@ -6,15 +6,13 @@ roll-out, node by node. Every node is asked here as if it had its turn now, by t
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from ..common import counted
 from .plan import SHOWN, head, some
 
 if TYPE_CHECKING:
-    from ...api.node_policy import Drain, PodDeletion, PodRule
-    from ...api.pods import Pod
     from ...reconciler.core.view import View
     from .reading import Look
 
@@ -40,7 +38,7 @@ def _node(look: Look, view: View) -> dict[str, Any]:
     selector = view.policy.spec.upgrade.waitForCompletion.podSelector if view.policy else ""
     awaited = [pod.key for pod in pods.awaited(listed or (), selector, uses)]
     evicted = [pod for pod in using if pod.key not in awaited]
-    refused = list(check.blockers) if check and not engine.trial(look.known, view)[1] else []
+    obstacles = engine.trial(look.known, view)[1] or (check.blockers if check else ())
     slow = [(int(pods.grace(pod).total_seconds()), pod.key) for pod in evicted]
     return {
         "node": view.name,
@@ -49,51 +47,10 @@ def _node(look: Look, view: View) -> dict[str, Any]:
         "tried": check is not None or not using,
         "evicts": [pod.key for pod in evicted],
         "waitsFor": awaited,
-        "blockers": [*dict.fromkeys((*_obstacles(look, view, listed or ()), *refused))],
+        "blockers": [*dict.fromkeys(obstacles)],
         "unknown": check.unknown if check else "",
         "slow": [{"pod": key, "seconds": seconds} for seconds, key in sorted(slow, reverse=True) if seconds > SLOW],
     }
-
-
-def _obstacles(look: Look, view: View, listed: Sequence[Pod]) -> Iterator[str]:
-    """Everything that keeps a node with the pods LISTED from being begun. One reason is enough for the program; who is
-    to clear them away wants all."""
-    from ...reconciler.core import evictions, pods
-    from ...reconciler.core.view import uses_of
-    from ...reconciler.core.windows import WEEK
-
-    if view.policy is None:
-        return
-    uses, upgrade = uses_of(look.known, view), view.policy.spec.upgrade
-    ending = pods.ending(pods.to_evict(listed, uses), look.known.now)
-    listed = pods.evictable(listed, upgrade.waitForCompletion, uses)
-    using = pods.to_evict(listed, uses)
-    texts = [text for pod in using for text in _of_pod(pod, upgrade.podDeletion, "podDeletion", uses.rules)]
-    if texts and upgrade.drain.enable:
-        drained = [(pod, uses.rules if uses.gpu(pod) else ()) for pod in pods.to_drain(listed, uses, upgrade.drain)]
-        texts = [text for pod, rules in drained for text in _of_pod(pod, upgrade.drain, "drain", rules)]
-    yield from texts
-    longest = max((min(each.hours, WEEK) for each in upgrade.windows), default=None)
-    never = [pod for pod in using if longest is not None and pods.grace(pod).total_seconds() > longest * 3600]
-    for pod in never:
-        yield (
-            f"{pod.key} may take {int(pods.grace(pod).total_seconds())} s to end, and the longest window lasts "
-            f"{longest} h: a node that it is on is never begun"
-        )
-    late = "" if never else evictions.too_long(look.known, view.policy, using)
-    yield from filter(None, (late, ending, evictions.in_vain(view, using)))
-
-
-def _of_pod(pod: Pod, how: PodDeletion | Drain, section: str, rules: Sequence[PodRule]) -> Iterator[str]:
-    """What keeps POD from being removed under HOW, the SECTION of the policy that is named. The program names one thing
-    of a pod; the next shows once that is allowed."""
-    from msgspec.structs import replace
-
-    from ...reconciler.core import pods
-
-    texts = (pods.obstacle(pod, each, rules) for each in (how, replace(how, force=True)))
-    for text in filter(None, dict.fromkeys(texts)):
-        yield text.replace(", or set ", f", or set spec.driver.upgradePolicy.{section}.")
 
 
 def lines(found: dict[str, Any]) -> Iterator[str]:

@@ -83,12 +83,16 @@ def pod_policy(name: str, inputs: ReconcilerInputs) -> Iterator[Body]:
     if inputs.guard == "Off" or not inputs.deletes:
         return
     allowed = [f"request.namespace == {quoted(inputs.namespace)}"]
-    for each in inputs.deleted:
+    others: list[str] = []  # a pod for which an earlier rule says something else is not deleted by a later one
+    for each in inputs.pod_rules:
         parts = [
             f"oldObject.metadata.?labels[?{quoted(key)}].orValue('') == {quoted(text)}" for key, text in each.labels
         ]
         parts += [f"request.namespace == {quoted(each.namespace)}"] if each.namespace else []
-        allowed.append(f"({' && '.join(parts)})")
+        if each.then == "delete":
+            allowed.append(f"({' && '.join(parts + others)})")
+        else:
+            others.append(f"!({' && '.join(parts)})")
     if inputs.ignores_budgets:
         allowed.append(uses_gpu(inputs.runtime_classes))
     yield from admission.policy(

@@ -16,18 +16,20 @@ if TYPE_CHECKING:
 
 
 class PodLabels(Inputs):
-    """Pods by their labels, in one namespace or, for "", in any."""
+    """Pods by their labels, in one namespace or, for "", in any, and what becomes of them."""
 
     labels: tuple[tuple[str, str], ...]
     namespace: str = ""
+    then: str = "delete"
 
 
 class ReconcilerInputs(Inputs):
-    """`deleted` are pods that it may delete; with `ignores_budgets` all that use a GPU, by a resource of NVIDIA's, one
-    of `runtime_classes` or a claim. `startup_taints` are those that it may remove, as key and effect. `guard`: how the
-    API server holds it to its own. `flow_schema` is rendered along; `monitoring`: the Prometheus operator's CRDs are
-    there, `monitoring_labels` are of what it reads, and a node that has been in one phase for `stuck_seconds` is worth
-    an alert. `alerts`: they are rendered here, as the policy has no section of that name.
+    """`pod_rules` say which pods it may delete, the first that fits; with `ignores_budgets` all that use a GPU, by a
+    resource of NVIDIA's, one of `runtime_classes` or a claim. `startup_taints` are those that it may remove, as key and
+    effect. `guard`: how the API server holds it to its own. `flow_schema` is rendered along; `monitoring`: the
+    Prometheus operator's CRDs are there, `monitoring_labels` are of what it reads, and a node that has been in one
+    phase for `stuck_seconds` is worth an alert. `alerts`: they are rendered here, as the policy has no section of that
+    name.
     """
 
     namespace: str
@@ -41,7 +43,7 @@ class ReconcilerInputs(Inputs):
     tolerations: tuple[dict[str, Any], ...] = (CONTROL_PLANE, GPU)
     startup_taints: tuple[tuple[str, str], ...] = ()
     guard: guards.Mode = "Deny"
-    deleted: tuple[PodLabels, ...] = ()
+    pod_rules: tuple[PodLabels, ...] = ()
     ignores_budgets: bool = False
     runtime_classes: tuple[str, ...] = ()
     flow_schema: bool = True
@@ -53,7 +55,7 @@ class ReconcilerInputs(Inputs):
     @property
     def deletes(self) -> bool:
         """Whether it deletes pods of others."""
-        return bool(self.deleted) or self.ignores_budgets
+        return self.ignores_budgets or any(each.then == "delete" for each in self.pod_rules)
 
 
 def from_cluster(cluster: Cluster) -> ReconcilerInputs | None:
@@ -74,10 +76,9 @@ def from_cluster(cluster: Cluster) -> ReconcilerInputs | None:
         tolerations=(CONTROL_PLANE, GPU) if section.tolerations is None else dumped(section.tolerations),
         startup_taints=tuple((taint.key, taint.effect) for taint in section.startupTaints),
         guard=reconciler.guard(spec),
-        deleted=tuple(
-            PodLabels(labels=tuple(sorted(each.labels.items())), namespace=each.namespace or "")
+        pod_rules=tuple(
+            PodLabels(labels=tuple(sorted(each.labels.items())), namespace=each.namespace or "", then=each.then)
             for each in section.podRules
-            if each.then == "delete"
         ),
         ignores_budgets=section.ignoreBudgetsAfterSeconds is not None,
         runtime_classes=runtime_classes.of_containers(cluster),

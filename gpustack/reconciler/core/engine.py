@@ -91,7 +91,7 @@ def _needs_pods(known: Snapshot, view: View, policy: NodePolicy) -> bool:
 
 
 def trial(known: Snapshot, view: View) -> tuple[list[Pod], list[str]]:
-    """The pods of a candidate whose eviction is to be tried, and what stands against it without a trial."""
+    """The pods of a candidate whose eviction is to be tried, and all that stands against it without a trial."""
     policy = view.policy
     if policy is None:
         return [], []
@@ -99,11 +99,10 @@ def trial(known: Snapshot, view: View) -> tuple[list[Pod], list[str]]:
     uses = uses_of(known, view)
     every = known.pods.get(view.name, ())
     listed = pods.evictable(every, finish.wait, uses)
-    obstacles = pods.obstacles(listed, uses, finish)
     using = pods.to_evict(listed, uses)
-    text = pods.ending(pods.to_evict(every, uses), known.now) or evictions.too_long(known, policy, using)
-    text = text or evictions.in_vain(view, using)
-    obstacles = obstacles or ([text] if text else [])
+    ending = pods.ending(pods.to_evict(every, uses), known.now)
+    others = (ending, *evictions.no_window(known, policy, using), evictions.in_vain(view, using))
+    obstacles = [*pods.obstacles(listed, uses, finish), *filter(None, others)]
     tried = [pod for pod in using if pods.rule_of(pod, finish.podRules) != "delete"]
     return ([] if obstacles else tried), obstacles
 

@@ -37,6 +37,18 @@ def too_long(known: Snapshot, policy: NodePolicy, using: Sequence[Pod]) -> str:
     return f"{longest.key} may take {seconds} s to end, and the window closes at {until:%Y-%m-%dT%H:%MZ}"
 
 
+def no_window(known: Snapshot, policy: NodePolicy, using: Sequence[Pod]) -> list[str]:
+    """Which of USING take longer to end than any window lasts; where none does, why this one is too short."""
+    hours = max((min(each.hours, windows.WEEK) for each in policy.spec.upgrade.windows), default=windows.WEEK)
+    never = [
+        f"{pod.key} may take {int(pods.grace(pod).total_seconds())} s to end, and the longest window lasts {hours} h: "
+        "a node that it is on is never begun"
+        for pod in using
+        if policy.spec.upgrade.windows and pods.grace(pod) > timedelta(hours=hours)
+    ]
+    return never or [too_long(known, policy, using)]
+
+
 def maker(pod: Pod) -> str:
     """Names whose pod POD is: pods come again under other names, and are as much in the way."""
     owner = pod.metadata.controller
@@ -84,9 +96,12 @@ def removal(known: Snapshot, view: View, operation: Operation, pod: Pod, why: st
     return DeletePod(view.name, pod.metadata.namespace, pod.name, pod.uid, f"{why}; {said}")
 
 
+BUDGET = "budget"
+
+
 def held_up(known: Snapshot, view: View) -> timedelta:
-    """For how long nothing but PodDisruptionBudgets has stood against the node."""
-    check, what = known.prechecks.get(view.name), (view.node.uid, "budget")
+    """For how long nothing but PodDisruptionBudgets has stood against the node, while it had its turn."""
+    check, what = known.prechecks.get(view.name), (view.node.uid, BUDGET)
     holds = what in known.seen.first if check is None else check.budgets  # not tried anew: it is as it was
     return known.seen.since(*what, known.now, holds=holds)
 

@@ -7,7 +7,7 @@ wide, and what can't be evicted is known before a node is cordoned (R2).
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -84,21 +84,28 @@ def rule_of(pod: Pod, rules: Iterable[PodRule]) -> str:
 
 def obstacle(pod: Pod, how: PodDeletion | Drain, rules: Iterable[PodRule] = ()) -> str:
     """Why POD can't be removed under the options HOW and RULES; "" where it can."""
+    return next(_obstacles(pod, how, rules), "")
+
+
+def _obstacles(pod: Pod, how: PodDeletion | Drain, rules: Iterable[PodRule]) -> Iterator[str]:
+    """All that keeps POD from being removed: one thing is enough for an operation, and who clears it away wants all."""
     if pod.mirror:
-        return f"{pod.key} is a static pod: remove it on the node"
+        yield f"{pod.key} is a static pod: remove it on the node"
+        return
     if daemon(pod):
         asks = f'give it the nodeSelector {CLIENT}: "true", and ' if CLIENT not in pod.spec.nodeSelector else ""
-        return (
+        yield (
             f"{pod.key} belongs to a DaemonSet that uses GPUs: {asks}name its namespace in "
             "spec.reconciler.clientNamespaces of the cluster's policy"
         )
+        return
     if rule_of(pod, rules) == "delete":
-        return ""
+        return
+    field = f"spec.driver.upgradePolicy.{'drain' if isinstance(how, Drain) else 'podDeletion'}"
     if pod.metadata.controller is None and not how.force:
-        return f"{pod.key} has no controller and would not come back: delete it, or set force"
+        yield f"{pod.key} has no controller and would not come back: delete it, or set {field}.force"
     if any(volume.emptyDir is not None for volume in pod.spec.volumes) and not how.deleteEmptyDir:
-        return f"{pod.key} has data in an emptyDir: delete it, or set deleteEmptyDir"
-    return ""
+        yield f"{pod.key} has data in an emptyDir: delete it, or set {field}.deleteEmptyDir"
 
 
 def to_evict(pods: Iterable[Pod], uses: Uses) -> list[Pod]:
@@ -127,11 +134,11 @@ def to_drain(pods: Iterable[Pod], uses: Uses, drain: Drain) -> list[Pod]:
 
 
 def obstacles(pods: Sequence[Pod], uses: Uses, finish: Finish) -> list[str]:
-    """What stands against freeing the GPUs that PODS use, by the eviction or, where that is allowed, by the drain."""
-    texts = [text for pod in to_evict(pods, uses) if (text := obstacle(pod, finish.podDeletion, uses.rules))]
+    """All that stands against freeing the GPUs that PODS use, by eviction or, where that is allowed, by the drain."""
+    texts = [text for pod in to_evict(pods, uses) for text in _obstacles(pod, finish.podDeletion, uses.rules)]
     if texts and finish.drain.enable:
         left = ((pod, uses.rules if uses.gpu(pod) else ()) for pod in to_drain(pods, uses, finish.drain))
-        return [text for pod, rules in left if (text := obstacle(pod, finish.drain, rules))]
+        return [text for pod, rules in left for text in _obstacles(pod, finish.drain, rules)]
     return texts
 
 

@@ -89,14 +89,15 @@ def queue(so_far: Pass, trials: int = 0) -> Queue:
     for candidate in order:
         view = candidate.view
         why = _gates(so_far, candidate, trouble)
-        if why is None and view.node.uid in known.admitting and view.operation is None:
-            why = ("admitting", known.admitting[view.node.uid].trouble or "its admission is under way")
         if why is None and len(known.ledger or ()) + len(taken) >= OPEN:
             why = ("parallel", f"{OPEN} operations are open, and the Lease has no room for more")
-        if why is None and candidate.due.install:
-            why = None if budget.installs(view) else ("parallel", "enough new nodes are being set up")
-        elif why is None:
-            why = budget.refuses(view) or _first(pioneers, candidate) or _blocked(known, candidate, trials)
+        if candidate.due.install:
+            if why is None and not budget.installs(view):
+                why = ("parallel", "enough new nodes are being set up")
+        elif why := why or budget.refuses(view) or _first(pioneers, candidate):
+            known.seen.still(view.node.uid, evictions.BUDGET, known.now)
+        else:
+            why = _blocked(known, candidate, trials)
             if why is None and trials and len(taken) >= trials:
                 why = ("checking", "its turn comes")
             if why is None:
@@ -133,6 +134,8 @@ def _gates(so_far: Pass, candidate: Candidate, trouble: Callable[[str], str]) ->
         return "soak", text
     if not what.install and {"driver", "repair"} & set(what.acts) and (text := trouble(what.target.revision)):
         return "image", f"the driver's image can't be pulled elsewhere: {text}"
+    if candidate.view.operation is None and (announced := known.admitting.get(candidate.view.node.uid)):
+        return "admitting", announced.trouble or "its admission is under way"
     return None
 
 

@@ -27,7 +27,13 @@ class Seen:
 
     def since(self, uid: str, what: str, now: datetime, *, holds: bool = True) -> timedelta:
         """How long WHAT has been so of the object UID; zero where it does not hold."""
-        return max(now - self.first.get((uid, what), now), timedelta(0)) if holds else timedelta(0)
+        return max(now - self._first(uid, what, now), timedelta(0)) if holds else timedelta(0)
+
+    def still(self, uid: str, what: str, now: datetime) -> None:
+        """Nobody can tell now whether WHAT is so: the time for which it has been stands still."""
+
+    def _first(self, uid: str, what: str, now: datetime) -> datetime:
+        return self.first.get((uid, what), now) + (now - self.first.get((uid, f"{what} still"), now))
 
 
 @dataclass(frozen=True)
@@ -41,8 +47,14 @@ class Asked(Seen):
     def since(self, uid: str, what: str, now: datetime, *, holds: bool = True) -> timedelta:
         """As `Seen.since`."""
         if holds:
-            self.kept[uid, what] = self.first.get((uid, what), now)
+            self.kept[uid, what] = self._first(uid, what, now)
         return super().since(uid, what, now, holds=holds)
+
+    def still(self, uid: str, what: str, now: datetime) -> None:
+        """As `Seen.still`."""
+        if (since := self.first.get((uid, what))) is not None:
+            self.kept[uid, what] = since
+            self.kept[uid, f"{what} still"] = self.first.get((uid, f"{what} still"), now)
 
 
 @dataclass(frozen=True)

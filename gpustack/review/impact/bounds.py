@@ -202,6 +202,11 @@ def kept_longer(leaf: Leaf) -> bool:
     return old is not None and new is not None and _compare(old, new, 1)
 
 
+def ignored_later(leaf: Leaf) -> bool:
+    """Whether what is ignored after a time counts for longer than it did, or for good."""
+    return leaf.new is None or kept_longer(leaf)
+
+
 def _nothing(value: Any) -> bool:
     """Whether an amount or a percentage is 0."""
     return str(value).removesuffix("%").strip("0") == "" and str(value) != ""
@@ -306,7 +311,7 @@ BOUNDS |= {
         *(added, switched_on, switched_off, fewer, fewer_or_said, longer, tighter_windows, everywhere),
         *(harmless_variable, says_whose, tolerations_by_key, own_series, of_what_is_new, number, operators_text),
         *(rolled, labels_named, for_a_server, referenced, stays_kata, left_on, left_healing, not_emptied),
-        *(of_a_new_object, held, nothing_less, nothing_more, kept_longer),
+        *(of_a_new_object, held, nothing_less, nothing_more, kept_longer, ignored_later),
         *(pods_still_start, pools_fact, pools_runtime, confidential, ends, *ALERTING, *AMOUNTS, *TEXTS, *TAGS),
     )
 }

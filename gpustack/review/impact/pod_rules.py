@@ -50,14 +50,11 @@ def _sentence(rule: dict[str, Any]) -> str:
 
 
 def budgets(leaf: Leaf) -> Iterator[str]:
-    """For how long PodDisruptionBudgets count."""
-    if leaf.new is None:
-        yield f"{leaf.old} -> not set: PodDisruptionBudgets hold up a node for as long as they refuse"
-    else:
-        yield (
-            f"{'not set' if leaf.old is None else leaf.old} -> {leaf.new}: PodDisruptionBudgets that have held up a "
-            f"node for {leaf.new} seconds are overridden, and pods that use its GPUs deleted"
-        )
+    """For how long PodDisruptionBudgets count, where that is not for longer."""
+    yield (
+        f"{'not set' if leaf.old is None else leaf.old} -> {leaf.new}: PodDisruptionBudgets that have held up a node "
+        f"for {leaf.new} seconds are overridden, and pods that use its GPUs deleted"
+    )
 
 
 WORDS: dict[Path, Callable[[Leaf], Iterator[str]]] = {

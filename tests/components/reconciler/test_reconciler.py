@@ -211,6 +211,10 @@ def test_pods_are_deleted_by_choice_alone() -> None:
         "request.namespace == 'gpu-operator' || (oldObject.metadata.?labels[?'a/b'].orValue('') == 'x_y' && "
         "oldObject.metadata.?labels[?'app'].orValue('') == 'job' && request.namespace == 'ml')"
     )
+    (found,) = program({"podRules": [others[1], RULE]})[policy]["spec"]["validations"]
+    assert found["expression"].endswith(
+        "request.namespace == 'ml' && !(oldObject.metadata.?labels[?'app'].orValue('') == 'x'))"
+    ), "the first rule that a pod matches counts: what is waited for isn't deleted by a later one"
     ignoring = program({"ignoreBudgetsAfterSeconds": 600})
     assert "pods:delete" in grants(ignoring[role])
     (found,) = ignoring[policy]["spec"]["validations"]
