@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from ..model import Finding, InputError
 from . import common
+from .refusals import said
 from .saving import save
 
 if TYPE_CHECKING:
@@ -111,8 +112,4 @@ def nothing(inputs: list[str], installation: Installation) -> Finding:
     """The finding for INPUTS that tell nothing of an installation."""
     told = [f"{note.path}: {note.why}" for note in installation.notes]
     told += [f"{where.file}: a {body['kind']}, {body['metadata']['name']}" for body, where in installation.objects]
-    what = f"nothing in {', '.join(inputs[:3])} tells how the operator is set up"
-    remedy = (
-        "name with it values of the operator's chart, what installs it, its custom resources, or a dump of the cluster"
-    )
-    return Finding.error("GPU049", what, why="; ".join(told[:5]), remedy=remedy)
+    return said("GPU049", "nothing", inputs=", ".join(inputs[:3]), told="; ".join(told[:5]))

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from ..model import Finding, InputError, docs, printable
 from . import common
+from .refusals import said
 
 if TYPE_CHECKING:
     from ..gitops.plan import Plan
@@ -92,21 +93,10 @@ def one_for_all(plans: Mapping[str, Plan]) -> Plan:
 
 def no_engine(cluster: str | None) -> Finding:
     """The finding that nothing says which engine syncs CLUSTER, or any."""
-    whose = f"the policy of {cluster}" if cluster else "no policy"
-    return Finding.error(
-        "GPU038",
-        f"{whose} names {'no' if cluster else 'an'} engine",
-        why="the root object is Argo CD's or Flux's",
-        remedy=f"set spec.gitops.engine, in the policy or in a layer; {docs('gitops.md')} shows what else it needs",
-    )
+    whose = f"the policy of {cluster} names no" if cluster else "no policy names an"
+    return said("GPU038", whose=whose, page=docs("gitops.md"))
 
 
 def several(plans: Mapping[str, Plan]) -> Finding:
     """The finding that the clusters of PLANS have no root in common."""
-    return Finding.error(
-        "GPU039",
-        f"{len(plans)} clusters have no root in common",
-        why="an engine in its own cluster, and an artifact, serve one cluster each; clusters of one Argo CD share "
-        "a root when they share its namespace and repository; those of one Flux (kubeConfig) have theirs side by side",
-        remedy=f"name one of them: {common.some(plans)}",
-    )
+    return said("GPU039", count=len(plans), names=common.some(plans))

@@ -17,6 +17,7 @@ from ..compiler.cache import Store, private_store, salt, untrusted
 from ..compiler.fleet import Progress, Project
 from ..model import Finding, InputError, whole
 from . import links
+from .refusals import said
 from .text import print_findings
 
 POLICIES = "policies"
@@ -242,12 +243,7 @@ def is_file(word: str) -> bool:
 
 def no_policies() -> Finding:
     """An empty folder is a mistake, a wrong checkout perhaps: rendering it would empty dist/."""
-    return Finding.error(
-        "GPU028",
-        f"{POLICIES}/ holds no policy",
-        why="a policy is a .yaml or .yml file right in it, one for each cluster",
-        remedy="put a policy into it, or name policy files; a last cluster is removed by deleting its folder in dist/",
-    )
+    return said("GPU028", folder=POLICIES)
 
 
 def name_of(path: Path) -> str:
@@ -264,14 +260,9 @@ def name_of(path: Path) -> str:
 def unknown(word: str, names: Sequence[str], where: str = POLICIES) -> Finding:
     """The finding for a WORD that means none of the clusters NAMES of the folder WHERE."""
     near = difflib.get_close_matches(word, names, n=3)
-    return Finding.error(
-        "GPU021",
-        f"no cluster is called {word!r}",
-        why=f"{where}/ describes {some(names) or 'no cluster'}",
-        remedy=f"did you mean {' or '.join(near)}?"
-        if near
-        else "give a cluster's name, a glob in quotes, or the path of a policy file",
-    )
+    there = some(names) or "no cluster"
+    case = "near" if near else "other"
+    return said("GPU021", case, word=repr(word), where=where, names=there, near=" or ".join(near))
 
 
 def changed_since(reference: str, fleet: Sequence[Path]) -> list[Path]:

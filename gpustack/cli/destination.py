@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from ..model import Finding, InputError
 from ..policy.language.repository import is_digest, named
 from . import common, rendered
+from .refusals import said
 from .text import printable, say
 
 if TYPE_CHECKING:
@@ -104,41 +105,20 @@ def elsewhere(cluster: str, where: Reference, reads: Reads | None) -> Iterator[F
     )
     if same and reads.folder == ".":
         return
-    yield Finding(
-        "GPU974",
-        "warning",
-        f"nothing of this reaches {cluster}: its policy reads {reads}",
-        why="the files of the cluster are pushed without a folder around them"
-        if same
-        else f"it is pushed to {where.host}/{where.repository}:{where.version}",
-        remedy="leave out spec.gitops.repository.path, and render"
-        if same
-        else f"`gpustack push {cluster}` pushes to there; or set spec.gitops.repository.url and revision to this place"
-        if reads.oci
-        else "set spec.gitops.repository.url to an oci:// address, and render",
-    )
+    case = "folder" if same else "elsewhere" if reads.oci else "no artifact"
+    to = f"{where.host}/{where.repository}:{where.version}"
+    yield said("GPU974", case, severity="warning", cluster=cluster, reads=reads, place=to)
 
 
 def outdated(pushed: Goal, digest: str) -> Finding:
     """The finding that what is PUSHED with DIGEST is not what the policy reads."""
-    return Finding(
-        "GPU974",
-        "warning",
-        f"nothing of this reaches {pushed.cluster}: its policy reads {pushed.digest}",
-        why=f"what is pushed has the digest {digest}",
-        remedy=f"set spec.gitops.repository.revision: {digest}, render, and apply what `gpustack bootstrap "
-        f"{pushed.cluster}` prints",
-    )
+    cluster, reads = pushed.cluster, pushed.digest
+    return said("GPU974", "outdated", severity="warning", cluster=cluster, reads=reads, digest=digest)
 
 
 def nowhere(whose: str) -> Finding:
     """The finding that nothing says where to push to."""
-    return Finding.error(
-        "GPU973",
-        f"{whose} names {'an' if whose.startswith('no ') else 'no'} OCI artifact, so nothing says where to push to",
-        remedy="set spec.gitops.engine and spec.gitops.repository.url (oci://registry/repository) in the cluster's "
-        "policy and render, or name a place: gpustack push oci://registry.example.com/gpu/prod-eu-1:v1 CLUSTER",
-    )
+    return said("GPU973", whose=f"{whose} names {'an' if whose.startswith('no ') else 'no'}")
 
 
 def refuse_shared(goals: Sequence[Goal]) -> None:
@@ -168,10 +148,7 @@ def one(out: Path, word: str | None) -> str:
 
     clusters = chosen(out, [word] if word else [])
     if len(clusters) > 1:
-        what = f"{word!r} means {len(clusters)} clusters" if word else f"{out} holds {len(clusters)} clusters"
-        remedy = (
-            "--all pushes each to the address in its policy; or name one of them, for an artifact is one cluster's: "
-            f"{common.some(clusters)}"
-        )
-        raise InputError.of("GPU033", what, remedy=remedy)
+        which = f"{word!r} means" if word else f"{out} holds"
+        names = common.some(clusters)
+        raise InputError(said("GPU033", "artifact", which=which, clusters=len(clusters), names=names))
     return clusters[0]

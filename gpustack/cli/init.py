@@ -19,6 +19,7 @@ from ..compiler.index import SCRATCH
 from ..model import InputError, MissingToolError, OutputError, docs
 from ..text.regular import read_regular
 from . import common, git
+from .refusals import said
 from .text import printable, say
 
 TEMPLATES = Path(__file__).parent / "templates"
@@ -141,11 +142,7 @@ def place(fresh: Path, folder: Path) -> None:
 
 def refused(folder: Path, error: OSError) -> OutputError:
     """The error for a FOLDER that can't be written, with nothing left in it."""
-    what = f"the repository {folder} can't be written: {error.strerror or error}"
-    remedy = (
-        "give gpustack the room or the permission that it lacks, or name another folder; nothing is left of this try"
-    )
-    return OutputError.of("GPU924", what, remedy=remedy)
+    return OutputError(said("GPU924", folder=folder, reason=error.strerror or error))
 
 
 def render(folder: Path, options: argparse.Namespace) -> int:
@@ -220,9 +217,7 @@ def refuse_existing(folder: Path, files: dict[str, tuple[str, int]]) -> None:
     there += [name for name in sorted(steps) if name not in there and in_the_way(folder / name)]
     if there or (os.path.lexists(folder) and not folder.is_dir()):
         what = f"{folder} has {', '.join(there[:6])} already" if there else f"{folder} is not a folder"
-        why = "init sets up a new repository, writes over nothing, and follows no link into another folder"
-        remedy = "name a new folder, and copy from it what you want: gpustack init ../new"
-        raise InputError.of("GPU970", what, why=why, remedy=remedy)
+        raise InputError(said("GPU970", what=what))
 
 
 def in_the_way(path: Path) -> bool:

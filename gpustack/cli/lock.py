@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from ..model import Finding, GpustackError, InputError
 from . import common, images
+from .refusals import said
 from .saving import save
 from .text import document, plain, print_findings, printable, say
 
@@ -72,16 +73,7 @@ class State:
 
 def unfit(lacking: Iterable[Lacking]) -> list[Finding]:
     """What to say of images that can't run on nodes that need them."""
-    return [
-        Finding.error(
-            "GPU969",
-            f"{each.name} has no image for {each.platform}, which nodes of {folded(each.clusters)} need",
-            why="pods that use it would never start on nodes with that CPU, which spec.nodePools[].arch says, or a GPU "
-            "that comes on one board with its CPU",
-            remedy="name an image or a version that is built for it as well; correct arch where nodes have another CPU",
-        )
-        for each in lacking
-    ]
+    return [said("GPU969", image=each.name, platform=each.platform, clusters=folded(each.clusters)) for each in lacking]
 
 
 def layer_file() -> Path:

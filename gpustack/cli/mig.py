@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..model import FindingsError, InputError
 from . import common
+from .refusals import said
 from .saving import save
 from .text import as_json, say
 
@@ -124,9 +125,7 @@ def planned(gpu: Product, options: argparse.Namespace) -> int:
     wanted = layout(gpu, options.want)
     shape = mig.geometry(gpu.group)
     if shape is None:
-        what = f"where MIG instances may stand on {gpu.name} isn't known, so there is nothing to plan with"
-        remedy = f"see `gpustack mig list {gpu.name}` for its profiles, or try on a node: nvidia-smi mig -cgi"
-        raise InputError.of("GPU026", what, remedy=remedy)
+        raise InputError(said("GPU026", "placements", gpu=gpu.name))
     reason = mig_solver.explain(gpu.group, wanted)
     if reason is not None:
         part = mig_solver.largest_part(gpu.group, wanted)

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from ..gitops.engines import engine, names
 from ..model import InputError, StaleError, masked
 from . import common, destination, links, rendered
+from .refusals import said
 from .strays import of_render
 from .text import document, plain, print_findings, printable, whole
 
@@ -156,13 +157,9 @@ def last_commit(git: Git, folder: Path, files: Collection[str]) -> str:
     current = held.keys() >= names and all(same(git.here(name), entry) for name, entry in held.items())
     commit = git.ask("rev-list", "--max-count=1", head, "--", where).strip() if current else ""
     if not commit:
-        what = f"{folder} isn't committed, so no revision names what would be pushed"
-        raise StaleError.of("GPU968", what, remedy="commit it, or give --revision")
+        raise StaleError(said("GPU968", "uncommitted", folder=folder))
     if cut_off(git, commit):
-        what = f"this clone begins with {commit[:10]}, so nobody can tell which commit touched {folder} last"
-        why = "a shallow clone has not the whole history, and each run would name another commit"
-        remedy = "fetch the whole history (git fetch --unshallow; in CI a depth of 0), or give --revision"
-        raise StaleError.of("GPU968", what, why=why, remedy=remedy)
+        raise StaleError(said("GPU968", "shallow", commit=commit[:10], folder=folder))
     return f"{'sha256' if len(commit) == 64 else 'sha1'}:{commit}"
 
 

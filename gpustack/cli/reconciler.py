@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from ..model import InputError
 from . import common
+from .refusals import said
 from .text import as_json
 
 if TYPE_CHECKING:
@@ -54,9 +55,7 @@ def may_ask(options: argparse.Namespace) -> None:
     """Refuse to go on where nobody can be asked."""
     if options.yes or (options.format == "text" and sys.stdin is not None and sys.stdin.isatty()):
         return
-    what = "uninstalling changes every GPU node, and nobody is there to confirm it"
-    remedy = "run it on a terminal, or add --yes; `gpustack rollout status` shows the nodes first"
-    raise InputError.of("GPU938", what, remedy=remedy)
+    raise InputError(said("GPU938"))
 
 
 def confirmed(question: str) -> bool:

@@ -12,6 +12,7 @@ from ..compiler import fleet
 from ..compiler.index import index_data
 from ..model import Finding, InputError
 from . import common, staged
+from .refusals import said
 from .text import document, plain, print_findings
 
 
@@ -45,12 +46,7 @@ def refuse_strangers(paths: Sequence[Path], out: str) -> None:
         name = "" if path.absolute().parent == home or path.resolve().parent == home else common.name_of(path)
         source = index_source(Path(out), name) if name else ""
         if source.startswith(f"{common.POLICIES}/") and Path(source).exists():
-            raise InputError.of(
-                "GPU037",
-                f"{path} and {source} are both about the cluster {name}",
-                why=f"{out}/{name} holds what {source} renders to, and would be replaced",
-                remedy="name another folder with --out, or give the cluster another metadata.name",
-            )
+            raise InputError(said("GPU037", path=path, source=source, name=name, out=out))
 
 
 def index_source(out: Path, cluster: str) -> str:

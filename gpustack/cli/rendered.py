@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from ..model import StaleError
+from .refusals import said
 
 
 def content(out: Path, cluster: str) -> dict[str, bytes]:
@@ -17,8 +18,7 @@ def content(out: Path, cluster: str) -> dict[str, bytes]:
     listed = index.index_data(out, cluster).get("files")
     files = as_listed(out / cluster, listed, folders.regular_files(out / cluster))
     if not files:
-        what = f"{out / index.INDEX / cluster}.json lists no file"
-        raise StaleError.of("GPU967", what, remedy="run `gpustack render`")
+        raise StaleError(said("GPU967", "empty", index=f"{out / index.INDEX / cluster}.json"))
     return files
 
 
@@ -33,8 +33,6 @@ def as_listed(folder: Path, listed: Any, there: Collection[str]) -> dict[str, by
     for name, digest in sorted(listed.items()) if isinstance(listed, dict) else ():
         body = read_regular(folder / name) if name in there else b""
         if name not in there or hashlib.sha256(body).hexdigest() != digest:
-            what = f"{folder / name} isn't what was rendered"
-            why = "an artifact holds what `gpustack render` wrote, and nothing that was edited or got lost since"
-            raise StaleError.of("GPU967", what, why=why, remedy="run `gpustack render`")
+            raise StaleError(said("GPU967", "other", path=folder / name))
         files[name] = body
     return files

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from ..model import Finding, few
 from . import common
+from .refusals import said
 
 SHOWN = 5
 
@@ -30,15 +31,8 @@ def missing(options: argparse.Namespace) -> list[Finding]:
     names = unstaged(Path(options.out))
     if not names:
         return []
-    what = f"{common.counted(len(names), 'file')} of {options.out}/ are not what would be committed"
-    return [
-        Finding.error(
-            "GPU971",
-            f"{what}: {few(names, SHOWN)}",
-            why="the policies would be committed without what they render to, which is what engines sync",
-            remedy=f"run `git add {options.out}`, and commit again",
-        )
-    ]
+    files = common.counted(len(names), "file")
+    return [said("GPU971", files=files, out=options.out, names=few(names, SHOWN))]
 
 
 def unstaged(out: Path) -> list[str]:

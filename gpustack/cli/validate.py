@@ -17,6 +17,7 @@ from ..catalog.kinds import kinds_of
 from ..compiler import beside, folders, index, kubeconform
 from ..model import Finding, GpustackError, InputError, Location
 from . import common, links, strays
+from .refusals import said
 from .text import document, plain, print_findings
 
 if TYPE_CHECKING:
@@ -71,10 +72,8 @@ def strange(options: argparse.Namespace, out: Path) -> list[Foreign]:
     try:
         return strays.of_render(options, names)
     except GpustackError as error:
-        what = (
-            f"the policies can't be rendered, so {out} is compared with its own indexes only: {error.findings[0].what}"
-        )
-        print_findings([Finding("GPU979", "warning", what, remedy="see what `gpustack check` says")], sys.stderr)
+        told = said("GPU979", severity="warning", out=out, reason=error.findings[0].what)
+        print_findings([told], sys.stderr)
         return strays.by_index(out, names)
 
 
@@ -82,12 +81,7 @@ def chosen(out: Path, words: list[str]) -> list[str]:
     """The clusters in OUT that WORDS mean; a word that means none is refused, and so is an empty folder."""
     known = index.clusters_in(out)
     if not known:
-        raise InputError.of(
-            "GPU023",
-            f"nothing was rendered into {out}",
-            why=f"{out / index.INDEX} lists no cluster",
-            remedy="run `gpustack render` first, or name the folder with --out",
-        )
+        raise InputError(said("GPU023", out=out, index=out / index.INDEX))
     for word in words:
         if not any(fnmatch.fnmatchcase(name, word) for name in known):
             raise InputError(common.unknown(word, known, str(out)))
@@ -102,15 +96,7 @@ def listed(out: Path, cluster: str, files: dict[Path, str]) -> list[Finding]:
         minor, names = str(listing["kubernetes"]), dict(listing["files"])
         engine = dict(listing.get("engine", {}))
     except (ValueError, KeyError, TypeError):
-        return [
-            Finding.error(
-                "GPU024",
-                f"{path} can't be read as an index",
-                location=Location(str(path)),
-                why="it says what was rendered and for which Kubernetes",
-                remedy="run `gpustack render`",
-            )
-        ]
+        return [said("GPU024", "", Location(str(path)))]
     findings = []
     there = {out / cluster / name for name in folders.regular_files(out / cluster)}
     there.update(out / name for name in beside.files_in(out, cluster))
@@ -118,16 +104,6 @@ def listed(out: Path, cluster: str, files: dict[Path, str]) -> list[Finding]:
         if file in there:
             files[file] = minor
         else:
-            gone = (
-                "is missing" if not os.path.lexists(file) else "is a link, a pipe or another thing that is not a file"
-            )
-            findings.append(
-                Finding.error(
-                    "GPU025",
-                    f"{file} {gone}",
-                    location=Location(str(file)),
-                    why=f"{path} lists it, and an engine would find no object there",
-                    remedy="run `gpustack render`",
-                )
-            )
+            case = "no file" if os.path.lexists(file) else "missing"
+            findings.append(said("GPU025", case, Location(str(file)), index=path))
     return findings

@@ -32,6 +32,7 @@ from . import beside
 from .cache import digest
 from .folders import Seen, above, carry, exchange, read, recover, regular_files, scan, walk
 from .index import INDEX, SCRATCH, index_data, index_of, read_index, without_project, write_index
+from .refusals import said
 
 HEADER = "# Rendered by gpustack from "
 
@@ -207,13 +208,7 @@ def refuse_links(out: Path, cluster: str, engine: Iterable[str] = ()) -> None:
 def refuse_link(root: Path) -> None:
     """Raise OutputError where a folder of ours, ROOT, is something else."""
     if root.is_symlink() or (root.exists() and not root.is_dir()):
-        raise OutputError.of(
-            "GPU920",
-            f"{root} is not a folder",
-            why="gpustack writes and replaces what is in it; a link or a file in its place would lead the "
-            "render elsewhere",
-            remedy=f"remove {root}, or render into another folder with --out",
-        )
+        raise OutputError(said("GPU920", root=root))
 
 
 def replace(out: Path, cluster: str, files: Mapping[str, bytes], change: Change) -> Seen:
@@ -254,12 +249,7 @@ def replace(out: Path, cluster: str, files: Mapping[str, bytes], change: Change)
 
 def in_the_way(path: Path) -> OutputError:
     """The error for a file or link of somebody else in the place of a folder of ours, or the other way round."""
-    return OutputError.of(
-        "GPU922",
-        f"{path} is in the way",
-        why="gpustack did not write it, and has a file or a folder of that name to write",
-        remedy=f"move {path} elsewhere, or render into another folder with --out",
-    )
+    return OutputError(said("GPU922", path=path))
 
 
 def look(out: Path, cluster: str, seen: Seen | None = None) -> str:
@@ -312,16 +302,12 @@ def remove_cluster(out: Path, cluster: str) -> Change:
 
 def refused(out: Path, error: OSError) -> OutputError:
     """A disk's refusal in words."""
-    remedies = {
-        errno.ENOSPC: "free some space; what is there is still the state of the last complete render",
-        errno.EDQUOT: "free some of your quota; what is there is still the state of the last complete render",
-        errno.EROFS: "the file system is read-only: render into another folder with --out",
-        errno.EACCES: "give yourself write permission, or render into another folder with --out",
-        errno.EPERM: "give yourself write permission, or render into another folder with --out",
+    cases = {
+        errno.ENOSPC: "space",
+        errno.EDQUOT: "quota",
+        errno.EROFS: "read-only",
+        errno.EACCES: "permission",
+        errno.EPERM: "permission",
     }
-    return OutputError.of(
-        "GPU921",
-        f"can't write {error.filename or out}: {error.strerror or error}",
-        why="every cluster that was already replaced is complete, the others are as they were",
-        remedy=remedies.get(error.errno or 0, "see the reason above, then run the same command again"),
-    )
+    case = cases.get(error.errno or 0, "other")
+    return OutputError(said("GPU921", case, path=error.filename or out, reason=error.strerror or error))

@@ -15,6 +15,7 @@ from typing import TypeVar
 
 from ..model import Finding, few
 from ..policy.loading.waivers import Waiver
+from .refusals import said
 
 S = TypeVar("S")
 
@@ -111,13 +112,8 @@ class Decisions:
 
 def expired(waiver: Waiver) -> Finding:
     """The finding for a waiver whose time is over."""
-    return Finding.error(
-        "GPU031",
-        f"the waiver of {waiver.rule} expired on {waiver.expires}",
-        location=waiver.location,
-        why=f"{waiver.owner} gave the reason: {waiver.reason}",
-        remedy=f"do what {waiver.rule} asks for, or decide anew and write another day under expires",
-    )
+    rule, where = waiver.rule, waiver.location
+    return said("GPU031", "", where, rule=rule, day=waiver.expires, owner=waiver.owner, reason=waiver.reason)
 
 
 def unused(waiver: Waiver) -> Finding:

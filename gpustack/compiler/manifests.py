@@ -23,6 +23,7 @@ from ..text.construct import Builder
 from ..text.positions import follow
 from ..text.source import decode, load_bytes, place
 from ..text.yaml12 import check_expansion, compose
+from .refusals import said
 
 ENDINGS = (".yaml", ".yml", ".json")
 HELM = ("{{", "}}")
@@ -60,10 +61,7 @@ def files(folder: Path) -> tuple[list[Path], list[Finding]]:
     unreadable: list[Finding] = []
 
     def tell(error: OSError) -> None:
-        where = str(error.filename)
-        what = f"{where} can't be read: {error.strerror}"
-        remedy = "give your user the right to read the folder (chmod u+rx), or name another one after --workloads"
-        unreadable.append(Finding.error("GPU001", what, location=Location(where), remedy=remedy))
+        unreadable.append(said("GPU001", "folder", Location(str(error.filename)), reason=error.strerror))
 
     for root, folders, names in os.walk(folder, onerror=tell):
         folders[:] = sorted(name for name in folders if not name.startswith("."))
@@ -121,10 +119,4 @@ def _bodies(data: Any, base: Steps = (), kind: str = "") -> Iterator[tuple[Steps
 def _template(text: str, display: str, error: InputError) -> Finding:
     """The finding for a file that is YAML only after Helm has been over it."""
     line = next(number for number, line in enumerate(text.splitlines(), 1) if HELM[0] in line)
-    return Finding.error(
-        "GPU035",
-        f"{display} is a template of Helm, not a manifest",
-        location=place(text, display, line, 1),
-        why=f"what it renders to depends on values that are not here ({error.findings[0].what})",
-        remedy="render it first, and name that folder: helm template NAME CHART --output-dir rendered",
-    )
+    return said("GPU035", "", place(text, display, line, 1), reason=error.findings[0].what)

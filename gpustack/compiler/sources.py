@@ -22,6 +22,7 @@ from ..text.source import LIMIT
 from . import node
 from .cache import Store, digest
 from .executor import Executor
+from .refusals import said
 from .stack import finding_of, plain
 
 if TYPE_CHECKING:
@@ -115,16 +116,9 @@ def twins(sources: Iterable[Source]) -> list[Finding]:
     for source in sources:
         other = first.setdefault(source.name, source)
         if other is not source:
-            findings.append(
-                Finding.error(
-                    "GPU020",
-                    f"{source.display} and {other.display} both describe the cluster {source.name!r}",
-                    path="metadata.name",
-                    location=name_location(source),
-                    why="both would be written to the same folder",
-                    remedy="give each cluster its own metadata.name",
-                )
-            )
+            where, name = name_location(source), repr(source.name)
+            twin = said("GPU020", "", where, at="metadata.name", one=source.display, other=other.display, name=name)
+            findings.append(twin)
     return findings
 
 
@@ -138,15 +132,9 @@ def shared_artifacts(project: Project, sources: Iterable[Source]) -> Iterator[Fi
         names = sorted({source.name for source in same})
         if len(names) < 2:
             continue
-        finding = Finding.error(
-            "GPU046",
-            f"{len(names)} clusters read one artifact, {artifact}: {few(names, 6)}",
-            path="spec.gitops.repository.url",
-            why="an artifact holds what one cluster renders to (gpustack push), and an engine would apply it to all",
-            remedy="set spec.gitops.repository.url in each cluster's policy, such as oci://registry.example.com/gpu/"
-            f"{names[0]}; engine and the rest may stay in the layer",
-        )
-        yield located(project, same[0], finding)
+        at, count = "spec.gitops.repository.url", len(names)
+        told = said("GPU046", at=at, count=count, artifact=artifact, names=few(names, 6), first=names[0])
+        yield located(project, same[0], told)
 
 
 def located(project: Project, source: Source, finding: Finding) -> Finding:

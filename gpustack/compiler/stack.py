@@ -25,6 +25,7 @@ from ..model import Finding, FindingsError, GpustackError, Resource
 from . import node
 from .cache import Store, digest
 from .engine import caused, engine_findings, named, planned
+from .refusals import said
 
 if TYPE_CHECKING:
     from ..components.parts.common_inputs import Inputs
@@ -240,8 +241,8 @@ def synthesiser() -> Callable[[Sequence[tuple[Entry | TeamEntry, Inputs]]], dict
     except GpustackError:
         raise
     except Exception as error:  # whatever Python trips over on the way: an installation that is not whole
-        said = str(error).partition("\n")[0]
-        raise node.unusable(f"Node can't run cdk8s: {type(error).__name__}: {said}", remedy=node.ANOTHER) from error
+        reason = str(error).partition("\n")[0]
+        raise node.unusable(f"Node can't run cdk8s: {type(error).__name__}: {reason}", remedy=node.ANOTHER) from error
     return synthesise
 
 
@@ -263,13 +264,13 @@ def component_result(entry: Entry | TeamEntry, resources: list[Resource], namesp
     from ..checks.objects.references import needed, provided
     from ..text.emit import emit
 
-    said = ((resource, rule.findings(_looked_at(resource))) for resource in resources for rule in rules_over("object"))
+    found = ((each, rule.findings(_looked_at(each))) for each in resources for rule in rules_over("object"))
     return {
         "files": [[file_name(resource, namespace), emit(resource.body)] for resource in resources],
         "provides": [item for resource in resources for item in provided(resource.body)],
         "needs": [item for resource in resources for item in needed(resource.body)],
         "section": entry.section,
-        "findings": [[named(resource.body, namespace), plain(finding)] for resource, hits in said for finding in hits],
+        "findings": [[named(each.body, namespace), plain(finding)] for each, hits in found for finding in hits],
         "bodies": json.dumps([[resource.stage, resource.origin, resource.body] for resource in resources]),
     }
 
@@ -320,10 +321,4 @@ def joined(results: list[dict[str, Any]]) -> tuple[File, ...]:
 def conflict(path: str) -> Finding:
     """The finding for two objects that would be written to one file."""
     kind, _, name = path.partition("/")[2].removesuffix(".yaml").partition("-")
-    return Finding.error(
-        "GPU204",
-        f"two objects are called {kind} {name}",
-        path="spec.extraObjects",
-        why="one would overwrite the other in the cluster",
-        remedy="rename the object in spec.extraObjects, or leave it out: gpustack renders one of that name",
-    )
+    return said("GPU204", at="spec.extraObjects", kind=kind, name=name)

@@ -7,16 +7,15 @@ running cluster, most of which could be used as it is. Imported only when a file
 from __future__ import annotations
 
 import difflib
-import pathlib
-from string import Template
 from typing import Any
 
-from gpustack.catalog import _data
-from gpustack.model import Finding
-from gpustack.policy.loading.envelope import API_VERSION, KEYS, Kind, finding
+from gpustack.model import Finding, dotted
+from gpustack.policy.loading.envelope import API_VERSION, KEYS, Kind
+from gpustack.text.positions import locate
 from gpustack.text.read import Document
+from gpustack.text.refusals import Texts
 
-_TEXTS = pathlib.Path(__file__).with_suffix(".yaml")
+TEXTS = Texts(__file__)
 _FRAME = f"start the file with `apiVersion: {API_VERSION}` and"
 _ADD = "add spec.release and spec.cluster.kubernetesVersion"
 
@@ -38,18 +37,17 @@ def recognise(document: Document, kind: Kind) -> Finding:
         return _said(str(actual) if own else "operator", document, kind, "apiVersion")
     if api is None or actual is None or actual == kind:
         return _half(document, kind)
-    if known := _data.read(_TEXTS)["kinds"].get(str(actual)):
+    if known := TEXTS.table["kinds"].get(str(actual)):
         return _said("known kind", document, kind, "kind", remedy=known)
     return _said("kind", document, kind, "kind")
 
 
 def _said(case: str, document: Document, kind: Kind, at: str, *, key: bool = False, **words: object) -> Finding:
     """What the table says of CASE, with WORDS and those that every case has, about the value (KEY: the key) AT."""
-    data, texts = document.data, _data.read(_TEXTS)["cases"][case]
-    known = {"file": document.file, "kind": kind, "api": data.get("apiVersion"), "actual": data.get("kind")}
-    known |= {"version": API_VERSION, "frame": f"{_FRAME} `kind: {kind}`", "add": _ADD}
-    what, why, remedy = (Template(texts.get(part, "")).substitute(known, **words) for part in ("what", "why", "remedy"))
-    return finding(document, (at,), "GPU012", what, remedy, why=why, key=key)
+    api, actual = document.data.get("apiVersion"), document.data.get("kind")
+    frame, where = f"{_FRAME} `kind: {kind}`", locate(document.text, document.file, (at,), key=key)
+    known: dict[str, Any] = {"kind": kind, "api": api, "actual": actual, "version": API_VERSION, "frame": frame}
+    return TEXTS.finding("GPU012", case, where, at=dotted((at,)), severity="error", add=_ADD, **known, **words)
 
 
 def _other_kind(document: Document, actual: object, kind: Kind) -> Finding:
@@ -83,7 +81,7 @@ def _nothing(document: Document, kind: Kind) -> Finding:
         if near:
             right = "apiVersion" if near[0] == "apiversion" else "kind"
             return _said("misspelt", document, kind, wrong, key=True, right=right, wrong=wrong)
-    for top, (sort, remedy) in _data.read(_TEXTS)["files"].items():
+    for top, (sort, remedy) in TEXTS.table["files"].items():
         if top in document.data:
             return _said("file", document, kind, top, key=True, sort=sort, remedy=remedy)
     return _said("nothing", document, kind, next(iter(document.data), ""), key=True, keys=", ".join(KEYS))

@@ -1,0 +1,8 @@
+"""What the compiler says where it can't render or write, see text/refusals.py."""
+
+from __future__ import annotations
+
+from ..text.refusals import Texts
+
+TEXTS = Texts(__file__)
+said = TEXTS.finding
