@@ -85,13 +85,13 @@ def expectations(options: argparse.Namespace, paths: Sequence[Path]) -> list[Ask
 
 
 def looked(
-    options: argparse.Namespace, more: Sequence[Kind], *, alone: bool = False
+    options: argparse.Namespace, more: Callable[[str], Sequence[Kind]], *, alone: bool = False
 ) -> tuple[str, Expected, State, Callable[[Finding], Finding]]:
-    """The cluster's name, what it is to be, what there is of it, of the kinds MORE as well (or ALONE), and what gives a
-    finding its place in the policy."""
+    """The cluster's name, what it is to be, what there is of it, of the kinds of MORE (by the stack's namespace) too or
+    ALONE, and what gives a finding its place in the policy."""
     ((name, expected, located),) = expectations(options, [common.select_one(options.cluster)])
     kinds = [] if alone else expected.kinds
-    return name, expected, seen(options, expected, [*dict.fromkeys([*kinds, *more])]), located
+    return name, expected, seen(options, expected, [*dict.fromkeys([*kinds, *more(expected.namespace)])]), located
 
 
 def tell(options: argparse.Namespace, found: Mapping[str, Sequence[Finding]], verb: str) -> int:

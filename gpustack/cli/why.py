@@ -35,12 +35,11 @@ def run(options: argparse.Namespace) -> int:
         raise InputError.of("GPU026", what, remedy="ask for the pod: pod/NAMESPACE/NAME")
     if options.log:
         log = files.text(options.log, "kubectl logs POD > FILE")
-    more = (
-        [Kind("v1", "Pod"), Kind("v1", "Event", asked[1]), Kind("v1", "ResourceQuota", asked[1])]
-        if asked[0] == "pod"
-        else []
+    space = asked[1] if asked[0] == "pod" else ""
+    pods = [Kind("v1", "Pod"), Kind("v1", "ResourceQuota", space)] if space else []
+    source, expected, state, located = verify.looked(
+        options, lambda stack: [*pods, Kind("v1", "Event", space or stack)]
     )
-    source, expected, state, located = verify.looked(options, more)
-    space = asked[1] if asked[0] == "pod" else expected.namespace if asked[0] == "daemonset" else ""
+    space = space or (expected.namespace if asked[0] == "daemonset" else "")
     found = why.why(expected, state, why.Target(why.KINDS[asked[0]], asked[-1], space), log)
     return verify.tell(options, {source: [located(each) for each in found]}, "why")

@@ -70,14 +70,14 @@ def name_of(body: Body) -> tuple[str, str]:
 
 
 def wanted(rendered: Iterable[Body], namespace: str) -> list[Kind]:
-    """The kinds to list: those of what is RENDERED, nodes, and what tells how the stack in NAMESPACE does."""
+    """The kinds to list: nodes, what tells how the stack in NAMESPACE does, those of what is RENDERED; no Secrets."""
     own = [
         Kind("v1", "Node"),
         Kind("v1", "Pod", namespace),
         Kind("apps/v1", "Deployment", namespace),
         Kind("apps/v1", "ControllerRevision", namespace),
     ]
-    return [*dict.fromkeys([*own, *map(kind_of, rendered)])]
+    return [each for each in dict.fromkeys([*own, *map(kind_of, rendered)]) if each.kind != "Secret"]
 
 
 async def look(cluster: Cluster, kinds: Sequence[Kind]) -> State:

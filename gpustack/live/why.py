@@ -116,6 +116,7 @@ def _daemons(expected: Expected, state: State, body: Body) -> Iterator[Finding]:
     """What `verify` finds of a DaemonSet, and why its pods are not ready: one of each reason, with its node."""
     name = f"DaemonSet {body['metadata'].get('namespace')}/{body['metadata']['name']}"
     yield from (each for each in verify(expected, state) if name in each.what)
+    yield from _signs(_app(body), "\n".join(_events(state, body)))
     for pod in _pods_of(state, body):
         node = (pod.get("spec") or {}).get("nodeName") or "no node yet"
         yield from (replace(each, what=f"{node}: {each.what}") for each in _pod(expected, state, pod))
@@ -140,13 +141,8 @@ def _pod(expected: Expected, state: State, pod: Body) -> Iterator[Finding]:
     """The causes of what is amiss with POD."""
     name, space = pod["metadata"]["name"], pod["metadata"].get("namespace") or "default"
     status, placed = pod.get("status") or {}, (pod.get("spec") or {}).get("nodeName")
-    texts = [text for _, text in _states(pod)]
-    events = [
-        f"{each.get('reason')} {each.get('note') or each.get('message')}"
-        for each in state.of("Event", space)
-        if (each.get("regarding") or each.get("involvedObject") or {}).get("name") == name
-    ]
-    told = [*_signs(_app(pod), "\n".join([*texts, *events]))]
+    texts = [*(text for _, text in _states(pod)), f"{status.get('reason')}: {status.get('message')}"]
+    told = [*_signs(_app(pod), "\n".join([*texts, *_events(state, pod)]))]
     yield from told
     if not placed and status.get("phase", "Pending") == "Pending":
         yield from _pending(expected, state, pod)
@@ -156,6 +152,15 @@ def _pod(expected: Expected, state: State, pod: Body) -> Iterator[Finding]:
             yield cause("waits-inside", f"{_app(pod)}: {container} has not ended: {waits}")
         elif not told and text != RUNNING:
             yield cause("container", f"{name}: {container}: {text}", namespace=space, name=name)
+
+
+def _events(state: State, body: Body) -> list[str]:
+    """What events say of BODY: reason and message."""
+    return [
+        f"{each.get('reason')} {each.get('note') or each.get('message')}"
+        for each in state.of("Event", body["metadata"].get("namespace") or "default")
+        if (each.get("regarding") or each.get("involvedObject") or {}).get("name") == body["metadata"]["name"]
+    ]
 
 
 def _states(pod: Body) -> Iterator[tuple[str, str]]:

@@ -11,7 +11,7 @@ import yaml
 
 from gpustack.cluster.resolve import resolve
 from gpustack.live import Expected, of_files, verify
-from gpustack.live.state import Kind
+from gpustack.live.state import Kind, wanted
 from gpustack.live.verify import texts
 from gpustack.model import Body, Finding
 from tests.components.common import spec
@@ -322,6 +322,14 @@ def test_a_node_of_two_pools() -> None:
 def test_names_of_resources(kind: str, plural: str) -> None:
     """As the API server calls them."""
     assert Kind("v1", kind).plural == plural
+
+
+def test_no_secret_is_read() -> None:
+    """Not even where one is rendered, by a construct of somebody's own."""
+    secret = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "a", "namespace": "gpu-operator"}}
+    kinds = wanted([*RENDERED, secret], "gpu-operator")
+    assert {"ConfigMap", "Node"} <= {each.kind for each in kinds}
+    assert "Secret" not in {each.kind for each in kinds}
 
 
 def policy_and_dump(project: Project, items: list[Body]) -> None:

@@ -142,7 +142,48 @@ SIGNS: dict[str, tuple[str, dict[str, Any], str]] = {
         "WHY241",
     ),
     "disk": ("web", waiting("CreateContainerError", "write /x: no space left on device"), "WHY207"),
+    "evicted": (
+        "web",
+        {"reason": "Evicted", "message": "The node was low on resource: ephemeral-storage. Threshold quantity: 1Gi"},
+        "WHY207",
+    ),
+    "unhealthy": (
+        "web",
+        {
+            "phase": "Failed",
+            "reason": "UnexpectedAdmissionError",
+            "message": "Pod was rejected: Allocate failed due to no healthy devices present; cannot allocate unhealthy "
+            "devices nvidia.com/mig-1g.5gb, which is unexpected",
+        },
+        "WHY215",
+    ),
+    "lost": (
+        "web",
+        {
+            "phase": "Failed",
+            "reason": "UnexpectedAdmissionError",
+            "message": "Pod Allocate failed due to device plugin GetPreferredAllocation rpc failed with err: "
+            "Unable to retrieve list of available devices: error creating nvml.Device 3: nvml: GPU is lost",
+        },
+        "WHY216",
+    ),
+    "CUDA": (
+        "web",
+        waiting(
+            "StartError", "nvidia-container-cli: requirement error: unsatisfied condition: cuda>=13.0, please update"
+        ),
+        "WHY217",
+    ),
+    "mismatch": (
+        "web",
+        waiting(
+            "StartError", "nvidia-container-cli: initialization error: nvml error: driver/library version mismatch"
+        ),
+        "WHY218",
+    ),
 }
+"""In the words of kubelets, runtimes and NVIDIA's programs; those from `evicted` on as in NVIDIA/k8s-device-plugin
+231, openshift/instaslice-operator 140, NVIDIA/nvidia-docker 1442."""
 DRIVER = "nvidia-driver-daemonset"
 LOGS = {
     "headers": (DRIVER, "E: Unable to locate package linux-headers-6.8.0-60-generic", "WHY201"),
@@ -153,7 +194,28 @@ LOGS = {
     "open": (DRIVER, "NVRM: this system requires use of the NVIDIA open kernel modules.", "WHY205"),
     "unsupported": (DRIVER, "NVRM: No NVIDIA GPU found.", "WHY206"),
     "nvml": ("web", "Failed to initialize NVML: Unknown Error", "WHY213"),
-}  # fmt: skip
+    "fallen": ("web", "Unable to determine the device handle for GPU 0000:C1:00.0: GPU is lost. Reboot", "WHY216"),
+    "platform": (
+        "nvidia-device-plugin-daemonset",
+        "E0506 17:45:45.421956 1 factory.go:112] Incompatible strategy detected auto",
+        "WHY219",
+    ),
+    "older platform": ("nvidia-device-plugin-daemonset", "factory.go:115] Incompatible platform detected", "WHY219"),
+    "engine": (
+        "nvidia-dcgm-exporter",
+        "Not collecting DCP metrics: Error getting supported metrics: Host engine connection invalid/disconnected",
+        "WHY242",
+    ),
+    "DCGM's module": (
+        "nvidia-dcgm-exporter",
+        "Error watching fields: This request is serviced by a module of DCGM that is not currently loaded",
+        "WHY242",
+    ),
+    "MIG in use": ("nvidia-mig-manager", "GPU 00000000:07:00.0: In use by another client", "WHY222"),
+    "fabric": ("web", "CUDA error 802: system not yet initialized", "WHY208"),
+}
+"""From `fallen` on as in NVIDIA/k8s-device-plugin issues 231, 406 and 1220, NVIDIA/dcgm-exporter 61, NVIDIA/
+gpu-monitoring-tools 120, reconciler.md P39 and the CUDA runtime's text of cudaErrorSystemNotReady."""  # fmt: skip
 
 
 @pytest.mark.parametrize("name", SIGNS)
@@ -175,19 +237,50 @@ def test_what_a_log_says(name: str) -> None:
     assert line in found[0].what
 
 
-def test_events_tell_as_well() -> None:
-    """The MIG manager waits for the file that the reconciler writes: nothing but an event says so."""
-    body = of_stack("nvidia-mig-manager", phase="Pending")
-    event = {
-        "apiVersion": "v1",
-        "kind": "Event",
-        "metadata": {"name": "e", "namespace": "gpu-operator"},
-        "involvedObject": {"name": "nvidia-mig-manager-x"},
-        "reason": "FailedMount",
-        "message": "MountVolume.SetUp failed: configmap references non-existent config key: config.yaml",
-    }
-    (found,) = told([*nodes(), body, event], Target("Pod", "nvidia-mig-manager-x", "gpu-operator"))
-    assert found.rule == "WHY221"
+def event(name: str, reason: str, message: str) -> Body:
+    """An event about an object of the stack's namespace."""
+    head = {"apiVersion": "v1", "kind": "Event", "metadata": {"name": "e", "namespace": "gpu-operator"}}
+    return {**head, "involvedObject": {"name": name}, "reason": reason, "message": message}
+
+
+EVENTS = {
+    "layouts": (
+        "nvidia-mig-manager", "FailedMount",
+        "MountVolume.SetUp failed: configmap references non-existent config key: config.yaml", "WHY221",
+    ),
+    "probe": (
+        "nvidia-dcgm-exporter", "Unhealthy",
+        'Liveness probe failed: Get "http://10.0.0.7:9400/health": context deadline exceeded', "WHY243",
+    ),
+    "claims": ("web", "FailedScheduling", "0/2 nodes are available: 2 cannot allocate all claims.", "WHY114"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", EVENTS)
+def test_events_tell_as_well(name: str) -> None:
+    """What nothing but an event says, such as that the MIG manager waits for the file that the reconciler writes."""
+    app, reason, message, rule = EVENTS[name]
+    body = of_stack(app, phase="Pending")
+    found = told([*nodes(), body, event(f"{app}-x", reason, message)], Target("Pod", f"{app}-x", "gpu-operator"))
+    assert [each.rule for each in found] == [rule]
+
+
+@pytest.mark.parametrize(
+    ("message", "rule"),
+    [
+        ('Error creating: pods "d-x" is forbidden: violates PodSecurity "baseline:latest": privileged', "WHY251"),
+        (
+            "Error creating: insufficient quota to match these scopes: [{PriorityClass In [system-node-critical]}]",
+            "WHY252",
+        ),
+    ],
+)
+def test_a_daemonset_whose_pods_nobody_may_make(message: str, rule: str) -> None:
+    """There is no pod to ask then, but the controller's event (grafana/agent issue 3373, cstor-operators issue 196)."""
+    metadata = {"name": "d", "namespace": "gpu-operator", "uid": "1"}
+    daemons = {"apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": metadata}
+    (found,) = told([*nodes(), daemons, event("d", "FailedCreate", message)], Target("DaemonSet", "d", "gpu-operator"))
+    assert (found.rule, message in found.what) == (rule, True)
 
 
 @pytest.mark.parametrize(
@@ -250,7 +343,8 @@ def test_every_cause_is_tested_and_explained() -> None:
     assert facts()["signs"].keys() <= causes.keys()
     assert all(f"| {each['id']} |" in page for each in causes.values())
     tested = {rule for _, _, rule in (*SIGNS.values(), *LOGS.values())} | {rule for _, rule, _ in PENDING.values()}
-    tested |= {"WHY111", "WHY001", "WHY002", "WHY003", "WHY101", "WHY102", "WHY103", "WHY221"}
+    tested |= {"WHY111", "WHY001", "WHY002", "WHY003", "WHY101", "WHY102", "WHY103", "WHY251", "WHY252"}
+    tested |= {rule for _, _, _, rule in EVENTS.values()}
     assert {each["id"] for each in causes.values()} == tested
 
 
