@@ -6,10 +6,12 @@ own, and those of node feature discovery for the operating system, as driver Dae
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
 
 from ..catalog import node_labels as known
 from ..catalog.oses import UnknownOS, os_id, os_tag
+from ..model import Path, dotted
 from .ownership import KERNEL, OS_RELEASE, OWNER, PRESENT, image_selector
 
 if TYPE_CHECKING:
@@ -77,3 +79,24 @@ def all_labels(pool: Pool) -> dict[str, str]:
     """Every label of these nodes that does not depend on what their GPUs can do."""
     deploy = {f"{known.DEPLOY}{name}": "true" for name in components(pool) if name != "mig-manager"}
     return {PRESENT: "true", **deploy, **labels(pool)}
+
+
+def rules_of(spec: ClusterPolicySpec) -> Iterator[tuple[Path, dict[str, Any]]]:
+    """The rules in NodeFeatureRules of SPEC's extraObjects, with their paths. What is not a rule at all is left out:
+    validation refuses it.
+    """
+    for index, body in enumerate(spec.extraObjects):
+        content = body.get("spec") if body["kind"] == "NodeFeatureRule" else None
+        rules = content.get("rules") if isinstance(content, dict) else None
+        for position, rule in enumerate(rules if isinstance(rules, list) else []):
+            if isinstance(rule, dict):
+                yield ("spec", "extraObjects", index, "spec", "rules", position), rule
+
+
+def labels_of_rules(spec: ClusterPolicySpec) -> Iterator[tuple[str, str, str]]:
+    """Path, key and value of each label; none whose value is taken from a feature (`@...`)."""
+    for path, rule in rules_of(spec):
+        labels = rule.get("labels")
+        for key, value in labels.items() if isinstance(labels, dict) else ():
+            if isinstance(value, str) and value and not value.startswith("@"):
+                yield dotted((*path, "labels", key)), key, value

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from gpustack.checks.dra import claims, dra, dra_exclusions  # noqa: F401 - registers rules
+from gpustack.checks.dra import dra, dra_exclusions  # noqa: F401 - registers rules
 from gpustack.checks.language.policy import without_effect
-from gpustack.checks.objects.references import needed, provided
+from gpustack.checks.objects.references import made_of, needed, provided
 from gpustack.checks.rule import RULES
 from gpustack.cluster.resolve import resolve
 from gpustack.model import Body, Finding
@@ -274,7 +274,7 @@ def test_a_compute_domain_brings_its_template() -> None:
         "spec": {"numNodes": 0, "channel": {"resourceClaimTemplate": {"name": "channel"}}},
     }
     assert unresolved(POD, domain) == []
-    assert claims.made_of(POD) == ""
+    assert made_of(POD) == ""
 
 
 def test_a_policy_binding_needs_its_policy() -> None:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from ...catalog import gpus, mig
 from ...catalog.mig import IllegalProfile, ProfileName, UnknownProfile
-from ...cluster.feature_rules import labels_of_rules
 from ...cluster.mig_layouts import LABEL, Choice, Source, product_of
+from ...cluster.node_labels import labels_of_rules
 from ...cluster.resolve import resolve
 from ...model import dotted
 from ..rule import Hit

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from ...catalog import nfd
 from ...catalog._lookup import nearest
 from ...catalog._versions import numbers
-from ...cluster.feature_rules import rules_of
+from ...cluster.node_labels import rules_of
 from ...model import Path, dotted
 from ...policy.language import images
 from ...policy.language.cluster import on_openshift

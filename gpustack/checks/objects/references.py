@@ -4,6 +4,7 @@ A pod that names a missing ConfigMap waits forever in ContainerCreating, a bindi
 nothing, a ServiceMonitor whose port is misspelt scrapes nothing: none of it is an error to the API server. So every
 name is looked up in the render and in the policy's `references`.
 
+Objects of dynamic resource allocation and admission policies are asked for the names in them (`named_by`).
 `provided` and `needed` look at one body each, so that their answers can be kept with the body; gaps.py joins them.
 """
 
@@ -15,7 +16,6 @@ from typing import NamedTuple
 from ...api.keys import LAYOUTS, LAYOUTS_FILE
 from ...catalog import kubernetes
 from ...model import Body
-from ..dra import claims
 
 INJECTED = "config.openshift.io/inject-trusted-cabundle"
 """The label of a ConfigMap that OpenShift fills: its keys are not known here."""
@@ -61,8 +61,8 @@ def provided(body: Body) -> Iterator[Provided]:
     elif kind == "Service":
         keys = [str(port.get("name", port["port"])) for port in body.get("spec", {}).get("ports", [])]
     yield Provided(kind, namespace, meta["name"], keys)
-    if claims.made_of(body):
-        yield Provided("ResourceClaimTemplate", namespace, claims.made_of(body))
+    if made_of(body):
+        yield Provided("ResourceClaimTemplate", namespace, made_of(body))
     template = pod_template(body)
     if template is not None:
         labels = template.get("metadata", {}).get("labels", {})
@@ -97,7 +97,7 @@ def needed(body: Body) -> Iterator[Needed]:
     template = pod_template(body)
     if template is not None:
         yield from pod_needs(template.get("spec", {}), namespace, by)
-    for name in claims.named_by(body):
+    for name in named_by(body):
         yield Needed(name.kind, name.namespace, name.name, f"{by}: {name.where}")
     if kind in {"RoleBinding", "ClusterRoleBinding"}:
         role = body["roleRef"]
@@ -145,7 +145,7 @@ def pod_needs(spec: Body, namespace: str, by: str) -> Iterator[Needed]:
             yield Needed(kind, where, spec[key], f"{by}: {key}")
     for secret in spec.get("imagePullSecrets", []):
         yield Needed("Secret", namespace, secret.get("name", ""), f"{by}: imagePullSecrets")
-    for claim in claims.named_by_pod(spec, namespace):
+    for claim in named_by_pod(spec, namespace):
         yield Needed(claim.kind, claim.namespace, claim.name, f"{by}: {claim.where}")
     for volume in spec.get("volumes", []):
         yield from volume_needs(volume, namespace, f"{by}: volume {volume['name']}")
@@ -181,3 +181,42 @@ def container_needs(container: Body, namespace: str, by: str) -> Iterator[Needed
             if ref:
                 where, optional = f"{by}: env {entry['name']}", bool(ref.get("optional"))
                 yield Needed(kind, namespace, ref.get("name", ""), where, [ref["key"]], optional)
+
+
+class Name(NamedTuple):
+    """An object that is named, "" for the namespace of one that has none, and WHERE it is named, in words."""
+
+    kind: str
+    namespace: str
+    name: str
+    where: str
+
+
+def named_by_pod(spec: Body, namespace: str) -> Iterator[Name]:
+    """The claims that a PodSpec in NAMESPACE uses, or the templates that they are made from."""
+    for claim in spec.get("resourceClaims", []):
+        for key, kind in (
+            ("resourceClaimName", "ResourceClaim"),
+            ("resourceClaimTemplateName", "ResourceClaimTemplate"),
+        ):
+            if claim.get(key):
+                yield Name(kind, namespace, claim[key], f"resource claim {claim['name']}")
+
+
+def named_by(body: Body) -> Iterator[Name]:
+    """What BODY, which is not a workload, names."""
+    if body["kind"] == "ValidatingAdmissionPolicyBinding":
+        yield Name("ValidatingAdmissionPolicy", "", body["spec"]["policyName"], "policyName")
+    elif body["kind"] in {"ResourceClaim", "ResourceClaimTemplate"}:
+        spec = body["spec"]["spec"] if body["kind"] == "ResourceClaimTemplate" else body["spec"]
+        for request in spec.get("devices", {}).get("requests", []):
+            for part in (request, request.get("exactly", {}), *request.get("firstAvailable", [])):
+                if part.get("deviceClassName"):
+                    yield Name("DeviceClass", "", part["deviceClassName"], f"request {request['name']}")
+
+
+def made_of(body: Body) -> str:
+    """The ResourceClaimTemplate that the DRA driver makes of BODY in its namespace, "" for none."""
+    if body["kind"] != "ComputeDomain":
+        return ""
+    return str(body.get("spec", {}).get("channel", {}).get("resourceClaimTemplate", {}).get("name", ""))

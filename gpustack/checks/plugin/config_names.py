@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from ...catalog import plugin_config
 from ...catalog._lookup import nearest
-from ...cluster.feature_rules import labels_of_rules
 from ...cluster.metrics import telemetry
 from ...cluster.mig_layouts import texts_of
+from ...cluster.node_labels import labels_of_rules
 from ...cluster.resolve import resolve
 from ...policy.language.types import LABEL_VALUE
 from ..rule import Hit, hit, meant, rule

@@ -5,7 +5,7 @@ roll-out then spares the workloads (operator.md 12, reconciler.md U34 and D8). S
 last digit: another one restarts every driver of a cluster that is taken over.
 
 The operator hashes a text made of those fields of a record that are not empty, in the order of their names. It fills
-the record from the finished pod of the section `driver` (driver_digest.py), and from the settings of one of
+the record from the finished pod of the section `driver` (driver_pod.py), and from the settings of one of
 `drivers` before there is a pod. A field that is empty leaves no trace, so fields that a later release adds change no
 digest until somebody sets them.
 """

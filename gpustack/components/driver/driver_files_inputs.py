@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
 from ...catalog.oses import OsFamily, os_family
 from ...catalog.releases import release
 from ...model import FindingsError
-from ..parts.common_inputs import Inputs, on_openshift
-from ..parts.volumes import named_after
+from ..parts.common_inputs import Inputs, named_after, on_openshift
 from .driver_pools_inputs import System
 
 if TYPE_CHECKING:

@@ -22,11 +22,11 @@ from ...model import Finding, FindingsError
 from ...policy.language import reconciler
 from ..parts.common_inputs import Common, Inputs
 from ..reconciler.rollout_inputs import managers_evict
-from .driver_names_inputs import daemonset_name
 from .driver_pools_inputs import KERNEL_LABEL, targets
 from .driver_settings_inputs import DriverCommon, DriverPod, driver_pod, refusals, settings
 from .driver_toolkit_inputs import RHCOS_LABEL
 from .driver_view import DriverView
+from .nvidia_driver_pools_inputs import daemonset_name
 
 if TYPE_CHECKING:
     from ...cluster.pool import Pool

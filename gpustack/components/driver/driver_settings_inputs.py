@@ -18,6 +18,7 @@ from .driver_pools_inputs import NAME, Target
 from .driver_toolkit_inputs import DriverToolkit
 
 if TYPE_CHECKING:
+    from ...policy.language.operand import DriverManager
     from ...policy.language.spec import ClusterPolicySpec
     from .driver_view import DriverView
 
@@ -76,7 +77,7 @@ class DriverPod(Inputs):
 
     `account` is its service account and the name of its rights; `labels` are on the DaemonSet and its pods, beside
     those that every driver has. `installs` is the digest of what it installs; "" for one that is made of the pod
-    (driver_digest.py).
+    (driver_pod.py).
     """
 
     name: str = NAME
@@ -214,3 +215,8 @@ def precompiled_refusals(view: DriverView) -> list[Finding]:
         if "sha256:" in (getattr(view.driver, field) or "")
     ]
     return findings
+
+
+def driver_manager(spec: ClusterPolicySpec, section: DriverManager, path: str) -> Manager:
+    """The manager that SECTION at PATH ("vfioManager.driverManager") describes."""
+    return Manager(image=image(spec, section, path), pull_policy=section.imagePullPolicy or "", env=pairs(section.env))

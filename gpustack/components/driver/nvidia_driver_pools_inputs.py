@@ -1,11 +1,13 @@
 """Which DaemonSets one of `drivers` needs, and which nodes each is for (operator.md 10.1 to 10.3).
 
 One per OS tag, precompiled one per OS tag and kernel, on OpenShift one per version of RHCOS. All of them select the
-label that names the driver; names: driver_names.py.
+label that names the driver.
 """
 
 from __future__ import annotations
 
+import hashlib
+import re
 from typing import TYPE_CHECKING
 
 from ...catalog.oses import UnknownOS
@@ -14,14 +16,18 @@ from ...cluster.ownership import OWNER, PRESENT, os_labels
 from ...model import Finding, FindingsError
 from ...policy.language.carried import called
 from ..parts.common_inputs import on_openshift
-from .driver_names_inputs import daemonset_name
 from .driver_pools_inputs import KERNEL_LABEL, OS_LABEL, System, Target, parse, unknown_kernel, unknown_os
+from .driver_settings_inputs import DriverType
 from .driver_toolkit_inputs import RHCOS_LABEL, DriverToolkit, toolkit_images
 
 if TYPE_CHECKING:
     from ...policy.language.nvidia_driver import NvidiaDriver
     from ...policy.language.spec import ClusterPolicySpec
     from .driver_view import DriverView
+
+LABEL_LENGTH = 63
+"""The name of such a DaemonSet is the value of a label too."""
+NAME_LENGTH = 253
 
 
 def toolkits(spec: ClusterPolicySpec) -> dict[str, str]:
@@ -101,3 +107,32 @@ def node_selector(spec: ClusterPolicySpec, driver: NvidiaDriver, system: System)
         f"{OS_LABEL}ID": system.id,
         version: labels[version],
     }
+
+
+def daemonset_name(kind: DriverType, tag: str, driver: str, variant: str = "") -> str:
+    """nvidia-<KIND>-driver-<TAG>-<DRIVER>-<hash>, at most 63 characters, on systems whose images end in TAG.
+
+    The operator ends the name in a hash of an object's UID (operator.md 10.2). There is no object here, so the name
+    says whose it is, and ends in a hash of what it says, because names are cut at 63 characters. Both are the same in
+    every render, whatever else the policy says. What a driver installs is no part of them: a new version would be a new
+    DaemonSet, and every node would lose its driver at once instead of one after the other.
+
+    VARIANT tells apart the DaemonSets of one driver on one system: its kernel, or its version of RHCOS.
+    """
+    digest = hashlib.sha256(f"{kind}/{tag}/{driver}/{variant}".encode()).hexdigest()[:8]
+    words = "-".join(part for part in (f"nvidia-{kind}-driver", tag, driver, variant) if part)
+    return f"{shortened(words, LABEL_LENGTH - len(digest) - 1)}-{digest}"
+
+
+def account_name(kind: DriverType, driver: str, tag: str) -> str:
+    """The name of service account, roles and security context constraints of DRIVER on TAG (operator.md 10.2)."""
+    host = kind == "vgpu-host-manager"
+    return shortened(
+        f"nvidia-vgpu-manager-{driver}-{tag}" if host else f"nvidia-{kind}-driver-{driver}-{tag}", NAME_LENGTH
+    )
+
+
+def shortened(words: str, length: int) -> str:
+    """WORDS as the name of an object, in at most LENGTH characters: what no name can hold becomes "-" or one dot."""
+    name = re.sub(r"[^a-z0-9.-]", "-", words.lower())
+    return re.sub(r"[-.]*\.[-.]*", ".", name)[:length].rstrip("-.")

@@ -18,7 +18,6 @@ from ..parts.common_inputs import Common, Inputs, dump, dumped
 from ..reconciler.rollout_inputs import managers_evict
 from .driver_digest_inputs import digest_of_driver
 from .driver_files_inputs import DRIVERS, Part
-from .driver_names_inputs import account_name
 from .driver_pools_inputs import Target, sanitised
 from .driver_settings_inputs import (
     DriverCommon,
@@ -30,7 +29,7 @@ from .driver_settings_inputs import (
     settings,
 )
 from .driver_view import DriverView
-from .nvidia_driver_pools_inputs import targets_of, toolkits
+from .nvidia_driver_pools_inputs import account_name, targets_of, toolkits
 
 if TYPE_CHECKING:
     from ...cluster.pool import Pool

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Literal
 
 from ...catalog import releases
-from ...cluster.feature_rules import rules_of
+from ...cluster.node_labels import rules_of
 from ...cluster.resolve import resolve
 from ...policy.language import guards
 from ...policy.language.nfd import OPEN_NAMESPACES, reserved

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict
@@ -27,6 +27,8 @@ DEFAULT_DRIVER_DIR = "/run/nvidia/driver"
 DEFAULT_INSTALL_DIR = "/usr/local/nvidia"
 GUARDED = {"gpustack.dev/guarded": "true"}
 """The label of ConfigMaps that only who applies the render may write (guards.py)."""
+LABEL = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
+"""What the API server takes for the name of a volume; that of a ConfigMap may be longer and have dots."""
 
 
 class Inputs(BaseModel):
@@ -266,3 +268,12 @@ def dumped(sections: Any) -> tuple[dict[str, Any], ...]:
 def pairs(env: Any) -> Pairs:
     """A policy's env list as (name, value) pairs; an absent value is an empty one, as in the API."""
     return tuple((entry.name, entry.value or "") for entry in env or ())
+
+
+def named_after(config_map: str, otherwise: str, taken: Container[str]) -> str:
+    """The name of CONFIG_MAP's volume: its own, as the operator has it, so that a pod which runs stays as it is.
+
+    OTHERWISE is for a ConfigMap after which no volume can be called, and for one that is called like a volume that is
+    TAKEN: the API server refuses the operator's DaemonSet there.
+    """
+    return config_map if LABEL.fullmatch(config_map) and config_map not in taken else otherwise

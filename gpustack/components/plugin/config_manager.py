@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from ..parts.common_inputs import named_after
 from ..parts.pod import PRIVILEGED, Container, Env, Pod, Volume
-from ..parts.volumes import named_after
 from .device_plugin_inputs import PluginConfig
 
 CONFIG_FILE = "/config/config.yaml"

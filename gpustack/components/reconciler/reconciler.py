@@ -7,14 +7,16 @@ control can't say which fields of a Node it may change: guards.py does.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from string import Template
 from typing import ClassVar
 
 from ...api import keys
-from ...model import Body, Stage
+from ...catalog import alerts as known
+from ...model import Body, Stage, docs
 from ..component import Component
+from ..monitoring.prometheus_rules import prometheus_rule
 from ..parts.kube import access, grant_here, metadata, rule, service, service_monitor
 from ..parts.pod import RESTRICTED, Container, Env, Pod, http_probe, sparse
-from .alerts import alerts
 from .guards import admission_policy, flow_schema, lease_policy, pod_policy
 from .reconciler_inputs import ReconcilerInputs
 
@@ -25,6 +27,7 @@ PORT, PROBES = 8080, 8081
 """Of metrics, which others scrape, and of the kubelet's probes, so that neither stands in the other's way."""
 EVENTS = "default"
 """The namespace of Events about nodes, and the only one that it writes them to."""
+PAGE = f"{docs('reconciler.md')} says how to get out of it"
 
 
 class Reconciler(Component[ReconcilerInputs]):
@@ -138,3 +141,29 @@ def disruption_budget(inputs: ReconcilerInputs) -> Body:
         "metadata": metadata(NAME, inputs.namespace, labels=LABELS),
         "spec": {"maxUnavailable": 1, "selector": {"matchLabels": LABELS}, "unhealthyPodEvictionPolicy": "AlwaysAllow"},
     }
+
+
+def alerts(name: str, inputs: ReconcilerInputs) -> Body:
+    """The rule NAME-alerts with the alerts on the reconciler, by the deadlines of the policy: a node that it can't
+    finish, and a program that doesn't run.
+
+    They are those of the catalogue (catalog/data/alerts.yaml), and here where the policy has no section `alerts`, which
+    renders them with all others. Both copies serve metrics and only the one that works has any of policies, so that no
+    alert counts a node twice.
+    """
+    rules = [
+        {
+            "alert": f"{known.PREFIX}{alert.name}",
+            "expr": Template(alert.bad).substitute(alert.set, namespace=inputs.namespace, stuck=inputs.stuck_seconds),
+            "for": alert.lasts,
+            "labels": {"severity": alert.plain},
+            "annotations": {
+                "summary": alert.summary,
+                "description": f"{alert.told(alert.lasts, alert.set).removesuffix('.')}; {PAGE}.",
+            },
+        }
+        for alert in known.alerts().values()
+        if alert.plain
+    ]
+    group = {"name": "gpustack-reconciler", "rules": rules}
+    return prometheus_rule(f"{name}-alerts", inputs.namespace, group, inputs.monitoring_labels)

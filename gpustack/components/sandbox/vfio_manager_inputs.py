@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ..driver.driver_manager_inputs import driver_manager
-from ..driver.driver_settings_inputs import Manager
+from ..driver.driver_settings_inputs import Manager, driver_manager
 from ..parts.common_inputs import OperandInputs, operand
 
 if TYPE_CHECKING:

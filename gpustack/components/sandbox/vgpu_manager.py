@@ -16,11 +16,11 @@ from ..driver.driver_files_inputs import TAKEN
 from ..driver.driver_manager import clear_node, rights
 from ..driver.driver_toolkit_inputs import DriverToolkit
 from ..driver.driver_volumes import DEV_LOG, FIRMWARE, FIRMWARE_PATH, HOST_SYS, OS_RELEASE, RUN_NVIDIA
+from ..parts.common_inputs import named_after
 from ..parts.daemonset import daemonset, host_root
 from ..parts.kube import rule
 from ..parts.operand import operand_access
 from ..parts.pod import PRIVILEGED_S0, Container, Env, Pod, Volume, unique
-from ..parts.volumes import named_after
 from .vgpu_manager_inputs import VgpuManagerInputs, VgpuManagerPod
 
 NAME = "nvidia-vgpu-manager"

@@ -8,7 +8,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gpustack.components.driver.driver_names_inputs import account_name, daemonset_name
+from gpustack.components.driver.nvidia_driver_pools_inputs import account_name, daemonset_name
 
 LABEL = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
 KIND: Any = st.sampled_from(["gpu", "vgpu", "vgpu-host-manager"])
