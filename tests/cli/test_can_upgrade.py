@@ -139,6 +139,13 @@ def test_what_stands_today_does_not_count(project: Project) -> None:
     assert (better.code, "it ends GPU412" in better.out) == (0, True)
 
 
+def test_no_yes_beside_a_no(project: Project) -> None:
+    """Where a rule says that there is no image, nothing says that there is one."""
+    project.policy("a", **cluster(NOBLE))
+    done = project.run("can-upgrade", "a", "--driver", "535.309.01")
+    assert (done.code, "GPU435" in done.out, "NVIDIA built" in done.out) == (2, True, False)
+
+
 def test_pools(project: Project) -> None:
     """--pool says which nodes; without it pools of another system are left alone; one kernel is asked of all."""
     project.policy("a", **cluster(pool("u", os="ubuntu22.04"), pool("r", os="rhel9.4")))
