@@ -56,7 +56,8 @@ class Alert:
     def told(self, lasts: str, numbers: Mapping[str, int]) -> str:
         """The description, where it must be so for LASTS, with these NUMBERS."""
         threshold = numbers.get("threshold", 0)
-        times = {"lasts": in_words(lasts), "threshold_time": in_words(f"{threshold}s")}
+        near = f"within {threshold} degrees of" if threshold else "at"
+        times = {"near": near, "lasts": in_words(lasts), "threshold_time": in_words(f"{threshold}s")}
         return Template(self.description).safe_substitute(numbers, **times)
 
 

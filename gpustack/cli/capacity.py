@@ -15,8 +15,11 @@ from .text import as_json, columns_of, folded
 
 if TYPE_CHECKING:
     from ..cluster.capacity import PoolCapacity, Range, Total, Unit
+    from ..cluster.series import Series
 
 Pools = tuple["PoolCapacity", ...]
+Counted = tuple[str, Pools, list["Series"]]
+"""A cluster's name, its pools, and what is served of each."""
 Totals = Mapping[str, Sequence["Total"]]
 
 
@@ -29,44 +32,50 @@ def run(options: argparse.Namespace) -> int:
     from ..cluster.capacity import totals
 
     clusters = list(counted(common.select(options.policies)))
-    fleet = totals(dataclasses.replace(pool, name=f"{name}/{pool.name}") for name, pools in clusters for pool in pools)
+    fleet = totals(
+        dataclasses.replace(pool, name=f"{name}/{pool.name}") for name, pools, _ in clusters for pool in pools
+    )
     if options.format == "json":
-        documents = [as_data(name, pools, totals(pools)) for name, pools in clusters]
+        documents = [as_data(name, pools, totals(pools), served) for name, pools, served in clusters]
         print(as_json({"version": 2, "clusters": documents, "total": totals_data(fleet)}))
         return 0
-    for name, pools in clusters:
-        print("\n".join([name, *lines(pools), *totals_lines("total", totals(pools))]), end="\n\n")
+    for name, pools, served in clusters:
+        print("\n".join([name, *lines(pools, served), *totals_lines("total", totals(pools))]), end="\n\n")
     if len(clusters) > 1:
         print("\n".join([f"{len(clusters)} clusters", *totals_lines("total", fleet)]))
     return 0
 
 
-def counted(paths: Iterable[Path]) -> Iterator[tuple[str, Pools]]:
-    """The name and the pools of each cluster. Raises InputError with what is wrong with all policies."""
+def counted(paths: Iterable[Path]) -> Iterator[Counted]:
+    """What is known of each cluster. Raises InputError with what is wrong with all policies."""
     from ..cluster.resolve import resolve
+    from ..cluster.series import series
     from ..policy.loading.load import Memo, load
 
-    memo, findings, clusters = Memo(), list[Finding](), list[tuple[str, Pools]]()
+    memo, findings, clusters = Memo(), list[Finding](), list[Counted]()
     for path in paths:
         try:
             loaded = load(path, root=Path.cwd(), memo=memo)
         except GpustackError as error:
             findings += [finding for finding in error.findings if finding not in findings]
         else:
-            clusters.append((loaded.name, resolve(loaded.spec).capacity))
+            cluster = resolve(loaded.spec)
+            clusters.append((loaded.name, cluster.capacity, [series(pool) for pool in cluster.pools]))
     if findings:
         raise InputError(*findings)
     yield from clusters
 
 
-def lines(pools: Pools) -> Iterator[str]:
-    """The pools of a cluster, each with its resources."""
-    for pool in pools:
+def lines(pools: Pools, served: list[Series]) -> Iterator[str]:
+    """The pools of a cluster, each with its resources and the series that are SERVED of it."""
+    for pool, (device, each, every) in zip(pools, served, strict=True):
         yield f"  {pool.name}: {described(pool)}"
         width = max((len(name) for name in pool.per_node), default=0)
         for name, count in pool.per_node.items():
-            each = "unknown" if count is None else str(count)
-            yield f"    {name:<{width}}  {each:>7} a node  {ranged(pool.total[name]):>7} in total"
+            number = "unknown" if count is None else str(count)
+            yield f"    {name:<{width}}  {number:>7} a node  {ranged(pool.total[name]):>7} in total"
+        if device != 0:
+            yield f"    metrics: {'unknown' if each is None else each} series a node, {ranged(every)} in total"
         for reason in pool.unknown:
             yield folded(f"    unknown: {reason}", columns_of(sys.stdout))
     if not pools:
@@ -101,7 +110,7 @@ def totals_lines(title: str, sums: Totals) -> Iterator[str]:
         yield f"    {name:<{width}}  {ranged(total.known)}{beside}"
 
 
-def as_data(name: str, pools: Pools, total: Totals) -> dict[str, Any]:
+def as_data(name: str, pools: Pools, total: Totals, served: list[Series]) -> dict[str, Any]:
     """A cluster for --format json; null stands for a number that isn't known."""
     return {
         "name": name,
@@ -114,9 +123,10 @@ def as_data(name: str, pools: Pools, total: Totals) -> dict[str, Any]:
                 "perNode": dict(pool.per_node),
                 "units": {resource: unit_data(unit) for resource, unit in pool.units.items()},
                 "total": {resource: bounds(count) for resource, count in pool.total.items()},
+                "series": {"perDevice": each.device, "perNode": each.node, "total": bounds(each.total)},
                 "unknown": list(pool.unknown),
             }
-            for pool in pools
+            for pool, each in zip(pools, served, strict=True)
         ],
         "total": totals_data(total),
     }

@@ -23,6 +23,8 @@ ON = "cluster: {monitoring: true}\nnodePools: [{name: a, os: ubuntu22.04, nodeSe
         ("{rules: {GpuHot: {perPool: {a: {threshold: 31}}}}}", "31 is no threshold of GpuHot", "from 0 to 30"),
         ("{rules: {ReconcilerRolloutStands: {threshold: 90}}}", "90 is no threshold", "from 600 to 604800"),
         ("{rules: {AllocatedIdle: {threshold: 0}}}", "which counts percent", "from 1 to 50"),
+        ("{rules: {DriverCrashLoop: {threshold: 0}}}", "which counts restarts in an hour", "from 1 to 11"),
+        ("{rules: {ExporterRestarts: {threshold: 0}}}", "which counts restarts in an hour", "from 1 to 11"),
         ("{rules: {XidFatal: {percent: 3}}}", "the alert XidFatal has no percent", "it has lasts, nodes"),
         (
             "{rules: {XidFatal: {perPool: {a: {percent: 3}}}}}",

@@ -47,3 +47,11 @@ def test_a_list_of_the_policy(policy: str, told: bool) -> None:
         assert "Busy (cluster)" in hit.what
         assert "`DCGM_FI_PROF_GR_ENGINE_ACTIVE, gauge, ...`" in hit.remedy
         assert "DCGM_FI_DEV_GPU_TEMP" not in hit.remedy
+
+
+@pytest.mark.parametrize(("count", "limit", "told"), [(5, 1000, False), (6, 1000, True), (6, 1200, False)])
+def test_a_limit_of_series(count: int, limit: int, told: bool) -> None:
+    """8 GPUs with the 25 rows of the image's list are 200 series a node: the limit holds to the last one."""
+    pool = f"{{name: a, os: ubuntu22.04, gpuProduct: NVIDIA-H100-80GB-HBM3, gpusPerNode: 8, count: {count}}}"
+    hits = said("GPU622", f"cluster: {{seriesLimit: {limit}}}\nnodePools: [{pool}]\n")
+    assert [hit.what for hit in hits] == ["the exporters would serve 1,200 series, and the limit is 1,000"] * told

@@ -13,7 +13,7 @@ PLUGIN: dict[str, Any] = {"devicePlugin": {"enabled": True}}
 
 def test_text(project: Project) -> None:
     """Each pool with what a node and all nodes advertise, the cluster's sums, and the sums of all clusters."""
-    project.policy("one", nodePools=[SHARED], **PLUGIN)
+    project.policy("one", nodePools=[SHARED], dcgmExporter={"enabled": True}, **PLUGIN)
     project.policy("two", nodePools=[{**POOL, "count": {"min": 0, "max": 2}}, {**POOL, "name": "b"}], **PLUGIN)
     ran = project.run("capacity")
     assert ran.code == 0
@@ -23,6 +23,7 @@ def test_text(project: Project) -> None:
 one
   a: 4 nodes with 8 x NVIDIA-H100-80GB-HBM3
     nvidia.com/gpu       32 a node      128 in total
+    metrics: 200 series a node, 800 in total
   total
     nvidia.com/gpu  128
 

@@ -6,10 +6,9 @@ import datetime
 from typing import TYPE_CHECKING
 
 from ...cluster import alerts
-from ...policy.configurations.dcgm_csv import read_metrics
+from ...cluster.metrics import served
 from ...policy.language.reconciler import runs
 from ..parts.common_inputs import Inputs
-from ..plugin.configs_inputs import metrics_map
 from ..reconciler.reconciler_inputs import stuck
 
 if TYPE_CHECKING:
@@ -92,8 +91,8 @@ def from_cluster(cluster: Cluster) -> AlertsInputs | None:
 
 def probe(cluster: Cluster) -> str:
     """A metric that the exporter serves of each GPU: of the policy's list the first that is no profiling counter."""
-    text = (metrics_map(cluster).data or {}).get("dcgm-metrics.csv", "")
-    rows = [row.name for row in read_metrics(text).rows if row.type != "label" and not row.profiling] if text else []
+    have = served(cluster.spec) or {}
+    rows = [name for name, kind in have.items() if kind != "label" and not name.startswith("DCGM_FI_PROF_")]
     return PROBE if PROBE in rows or not rows else rows[0]
 
 

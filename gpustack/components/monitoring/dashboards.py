@@ -21,10 +21,13 @@ from grafana_foundation_sdk.models.prometheus import PromQueryFormat
 
 from ...catalog import dashboards as known
 from ...model import Body, Stage
+from ...policy.language.dashboards import Dashboards as Policy
 from ..component import Component
 from ..parts.kube import config_map, metadata
 from .dashboards_inputs import DashboardsInputs
 
+SIDECAR, GRAFANAS = {"grafana_dashboard": "1"}, {"dashboards": "grafana"}
+"""What the sidecar of Grafana's chart looks for, unless told otherwise; a Grafana of the operator's documentation."""
 SOURCE = DataSourceRef(type_val="prometheus", uid="$datasource")
 """What viewers choose. Without braces: Flux takes ${...} for a variable of its own."""
 BUILDERS: dict[str, Any] = {"stat": stat.Panel, "timeseries": timeseries.Panel, "table": table.Panel}
@@ -41,23 +44,23 @@ class Dashboards(Component[DashboardsInputs]):
     def manifests(self, inputs: DashboardsInputs) -> Iterator[Body]:
         for name in inputs.names:
             if text := written(name, inputs):
-                yield manifest(f"gpustack-dashboard-{name}", text, inputs)
+                yield manifest(f"gpustack-dashboard-{name}", text, inputs.said, inputs.said.namespace or inputs.stack)
 
 
-def manifest(name: str, text: str, inputs: DashboardsInputs) -> Body:
+def manifest(name: str, text: str, said: Policy, namespace: str) -> Body:
     """The object NAME that brings the dashboard TEXT to Grafana."""
-    if inputs.output == "configMap":
-        made = config_map(name, inputs.namespace, {f"{name}.json": text}, labels=inputs.labels)
-        made["metadata"] |= {"annotations": {"grafana_folder": inputs.folder}} if inputs.folder else {}
+    if said.output == "configMap":
+        made = config_map(name, namespace, {f"{name}.json": text}, labels=said.labels or SIDECAR)
+        made["metadata"] |= {"annotations": {"grafana_folder": said.folder}} if said.folder else {}
         return made
     return {
         "apiVersion": "grafana.integreatly.org/v1beta1",
         "kind": "GrafanaDashboard",
-        "metadata": metadata(name, inputs.namespace, labels=inputs.labels),
+        "metadata": metadata(name, namespace, labels=said.labels),
         "spec": {
             "allowCrossNamespaceImport": True,
-            "instanceSelector": {"matchLabels": inputs.instances},
-            **({"folder": inputs.folder} if inputs.folder else {}),
+            "instanceSelector": {"matchLabels": said.instanceSelector or GRAFANAS},
+            **({"folder": said.folder} if said.folder else {}),
             "json": text,
         },
     }
@@ -70,7 +73,7 @@ def written(name: known.Name, inputs: DashboardsInputs) -> str:
     made.time("now-6h", "now").refresh("1m").link(builders.DashboardLink("GPUs").type(LINKS).tags(["gpustack"]))
     made.with_variable(builders.DatasourceVariable("datasource").label("Data source").type("prometheus"))
     for label, said in board.variables.items():
-        if label != "cluster" or inputs.cluster_label:
+        if label != "cluster" or inputs.said.clusterLabel:
             made.with_variable(chooser(label, inputs, **said))
     for title, every in board.rows.items():
         if panels := known.without(every, inputs.lacking):
@@ -86,7 +89,7 @@ def chooser(
     label: str, inputs: DashboardsInputs, expr: str, of: str = "", *, many: bool = False
 ) -> builders.QueryVariable:
     """The variable LABEL, of which the choices are in that label of the series of EXPR."""
-    name = inputs.cluster_label if label == "cluster" else label
+    name = inputs.said.clusterLabel if label == "cluster" else label
     made = builders.QueryVariable(label).label(label.capitalize()).datasource(SOURCE)
     made.query(f"query_result({filled(expr, of, inputs)})").regex(f'/{name}="([^"]+)"/')
     made.refresh(dashboard.VariableRefresh.ON_TIME_RANGE_CHANGED).sort(dashboard.VariableSort.ALPHABETICAL_ASC)
@@ -121,7 +124,7 @@ def panel(said: known.Panel, of: str, inputs: DashboardsInputs) -> Any:
 
 def filled(text: str, of: str, inputs: DashboardsInputs) -> str:
     """An expression or legend of the catalogue, of the exporter's series that the matchers OF select."""
-    label, node = inputs.cluster_label, re.search(r"\bnode\b", text) is not None
+    label, node = inputs.said.clusterLabel or "", re.search(r"\bnode\b", text) is not None
     prefix = "" if inputs.honor_labels else "exported_"
     words = {"in": f'{label}=~"$cluster",' if label else "", "cluster": label}
     words |= {"owner": f"{prefix}namespace", "pod": f"{prefix}pod", "stack": inputs.stack}

@@ -2,56 +2,39 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from ...catalog.dashboards import Name
 from ...cluster import dashboards
 from ...cluster.metrics import served
+from ...policy.language.dashboards import Dashboards
 from ..parts.common_inputs import Inputs
 
 if TYPE_CHECKING:
     from ...cluster.resolve import Cluster
 
-SIDECAR = {"grafana_dashboard": "1"}
-"""The label that the sidecar of Grafana's chart looks for, unless it is told otherwise."""
-GRAFANAS = {"dashboards": "grafana"}
-"""The label that a Grafana of the operator has in its documentation."""
-
 
 class DashboardsInputs(Inputs):
-    """The dashboards `names` as objects in `namespace`. `lacking` are metrics that nobody serves, `stack` is the
-    namespace of the stack, `cluster_label` "" where the data source knows one cluster. `instances` are labels of the
-    operator's Grafana objects. `honor_labels`: the exporter's names of the pod that has a GPU are those of its series.
+    """The dashboards `names`, as the policy `said`. `stack` is the namespace of the stack, `lacking` metrics that none
+    serves, `honor_labels` that the exporter's names of the pod that has a GPU are those of its series.
     """
 
     names: tuple[Name, ...]
-    lacking: tuple[str, ...] = ()
-    output: Literal["configMap", "grafanaOperator"] = "configMap"
-    namespace: str
+    said: Dashboards
     stack: str
-    labels: dict[str, str] = {}
-    folder: str = ""
-    instances: dict[str, str] = {}
-    cluster_label: str = ""
+    lacking: tuple[str, ...] = ()
     honor_labels: bool = False
 
 
 def from_cluster(cluster: Cluster) -> DashboardsInputs | None:
     """None where the policy asks for no dashboard."""
-    spec, said = cluster.spec, cluster.spec.dashboards
-    names = dashboards.names(cluster)
-    if said is None or not names:
+    spec, names = cluster.spec, dashboards.names(cluster)
+    if spec.dashboards is None or not names:
         return None
-    sidecar = said.output == "configMap"
     return DashboardsInputs(
         names=tuple(names),
-        lacking=tuple(dashboards.lacking(cluster, served(spec))),
-        output=said.output,
-        namespace=said.namespace or spec.cluster.namespace,
+        said=spec.dashboards,
         stack=spec.cluster.namespace,
-        labels=said.labels or (SIDECAR if sidecar else {}),
-        folder=said.folder or "",
-        instances={} if sidecar else said.instanceSelector or GRAFANAS,
-        cluster_label=said.clusterLabel or "",
+        lacking=tuple(dashboards.lacking(cluster, served(spec))),
         honor_labels=bool(cluster.stack.dcgmExporter.serviceMonitor.honorLabels),
     )

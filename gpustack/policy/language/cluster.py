@@ -13,6 +13,7 @@ from gpustack.catalog.platforms import Platform
 from .base import Section, mapping, section
 from .forms import absent, refuse, refuse_at
 from .types import (
+    AtLeast1,
     ContainerRuntime,
     DnsLabel,
     DnsSubdomain,
@@ -94,6 +95,9 @@ class ClusterFacts(Section):
     monitoringLabels: Labels = mapping()
     """Labels by which your Prometheus selects monitors and rules, such as `{release: kube-prometheus-stack}`: every
     ServiceMonitor and PrometheusRule gets them. Absent: none."""
+    seriesLimit: AtLeast1 | None = None
+    """The most series that the exporters may serve together, with as many nodes as pools may have, as `gpustack
+    capacity` counts them. Pools that don't say their number count nothing. Absent: no limit."""
     networkOperator: bool | Literal["without-nfd"] | None = None
     """Whether NVIDIA's network operator, which brings the driver of network cards, is in the cluster, `without-nfd`
     where its chart was installed with nfd.enabled=false. For checks of RDMA and of node feature discovery. Absent: not

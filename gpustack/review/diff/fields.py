@@ -25,10 +25,11 @@ class Item:
     key: tuple[tuple[str, Any], ...]
 
     def __str__(self) -> str:
-        return "[" + ",".join(str(value) for _, value in self.key) + "]"
+        whole = self.key[0][0] not in INSTEAD
+        return "[" + ",".join(str(value) for _, value in self.key if whole or value is not None) + "]"
 
     def matches(self, item: Any) -> bool:
-        return isinstance(item, dict) and all(item.get(name) == value for name, value in self.key)
+        return isinstance(item, dict) and all(_of(item, name) == value for name, value in self.key)
 
 
 Step = str | int | Item
@@ -57,9 +58,12 @@ KEYS: Mapping[str, Sequence[tuple[str, ...]]] = {
     "subjects": [("kind", "namespace", "name"), ("kind", "name")],
     "endpoints": [("port",), ("targetPort",)],
     "items": [("key",)],
+    "rules": [("alert", "record", "labels.pool")],  # of Prometheus; a rule of each pool may have one name
     "tolerations": [("key", "operator", "value", "effect"), ("key", "operator", "effect"), ("key", "operator")],
 }
 """What the items of a list are known by, by the list's name; the first that all items have, and have once each."""
+INSTEAD = {"alert": "record"}
+"""What an item may have in the place of the first field of its key."""
 ANYWHERE: Sequence[tuple[str, ...]] = [("name",), ("key",), ("id",)]
 QUANTITIES = {"requests", "limits", "capacity", "hard", "sizeLimit", "storage"}
 """Names of fields whose value, or whose values, are quantities."""
@@ -151,9 +155,9 @@ def key_of(path: Path, *lists: Sequence[Any], said: tuple[str, ...] | None = Non
 def _distinct(names: tuple[str, ...], items: Sequence[Any]) -> bool:
     seen = set()
     for item in items:
-        if not isinstance(item, dict) or names[0] not in item:
+        if not isinstance(item, dict) or not {names[0], INSTEAD.get(names[0])} & item.keys():
             return False
-        values = tuple(item.get(name) for name in names)
+        values = tuple(_of(item, name) for name in names)
         if any(isinstance(value, (dict, list)) for value in values):
             return False
         typed = tuple((type(value), value) for value in values)
@@ -164,4 +168,12 @@ def _distinct(names: tuple[str, ...], items: Sequence[Any]) -> bool:
 
 
 def _item(names: tuple[str, ...], item: Mapping[str, Any]) -> Item:
-    return Item(tuple((name, item.get(name)) for name in names))
+    return Item(tuple((name, _of(item, name)) for name in names))
+
+
+def _of(item: Mapping[str, Any], name: str) -> Any:
+    """What ITEM has at NAME, which may be that of a label."""
+    labels = item.get("labels")
+    if not name.startswith("labels."):
+        return item.get(name)
+    return labels.get(name.removeprefix("labels.")) if isinstance(labels, dict) else None

@@ -67,13 +67,13 @@ def test_sentences_follow_the_numbers() -> None:
         "ValidatorWaiting": {"lasts": "2h", "perPool": {"a": {"lasts": "90m"}}},
         "ReconcilerRolloutStands": {"threshold": 7200},
         "AllocatedIdle": {"lasts": "1d", "threshold": 5},
-        "NodeGpuHot": {"threshold": 10},
+        "NodeGpuHot": {"threshold": 10, "perPool": {"a": {"threshold": 0}}},
     }
     for name, texts in {
         "ValidatorWaiting": ["has waited for 2 hours:", "has waited for 1 hour 30 minutes:"],
         "ReconcilerRolloutStands": ["For 2 hours no node of policy {{ $labels.policy }}"],
         "AllocatedIdle": ["less than 5 % busy for a day and the hour before."],
-        "NodeGpuHot": ["is within 10 degrees of the temperature"],
+        "NodeGpuHot": ["is within 10 degrees of the temperature", "is at the temperature"],
     }.items():
         rules_of = found({"rules": said}, **WHOLE)[f"GPUStack{name}"]
         told = [rule["annotations"]["description"] for rule in rules_of]
@@ -218,6 +218,13 @@ def test_every_alert_is_whole(name: str) -> None:
     assert not one.pooled or one.over
     assert one.set.keys() - {"nodes", "percent"} == one.limits.keys()
     assert all(limit["min"] <= one.set[number] <= limit["max"] for number, limit in one.limits.items())
+
+
+def test_summaries_hold_for_any_number() -> None:
+    """A policy may say from how many nodes on an alert fires: a summary says no number that isn't the policy's."""
+    summaries = [one.summary for one in alerts.alerts().values() if "nodes" in one.set]
+    assert len(summaries) == 5
+    assert [text for text in summaries if re.search(r"\b(several|many|two|some)\b", text, re.IGNORECASE)] == []
 
 
 def test_no_page_is_about_what_is_gone() -> None:

@@ -32,6 +32,33 @@ def test_changes_lead_from_before_to_after(before: Any, after: Any) -> None:
     assert fields.same(back.apply(before, fields.changes(before, after)), after)
 
 
+RULES = st.lists(
+    st.fixed_dictionaries({"alert": NAMES, "expr": NAMES}, optional={"labels": st.fixed_dictionaries({"pool": NAMES})}),
+    max_size=4,
+)
+
+
+@given(before=RULES, after=RULES)
+def test_rules_of_one_name(before: Any, after: Any) -> None:
+    """Rules for Prometheus may have one name, each for another pool: changes lead from the old ones to the new."""
+    found = fields.changes({"rules": before}, {"rules": after})
+    assert fields.same(back.apply({"rules": before}, found), {"rules": after})
+
+
+def test_a_rule_that_changes() -> None:
+    """Of several rules of a name, beside others, one that changes is one change, of what changed in it."""
+    pools = ({"alert": "A", "expr": f"a > {pool}", "labels": {"pool": pool}} for pool in "xyz")
+    rules: list[dict[str, Any]] = [
+        {"record": "x:a", "expr": "1"},
+        {"alert": "A", "expr": "a > 1", "labels": {"team": "t"}},
+        *pools,
+    ]
+    for old, path in (("a > 1", 'rules["[A]"].expr'), ("a > y", 'rules["[A,y]"].expr'), ("1", 'rules["[x:a]"].expr')):
+        changed = [rule | {"expr": "a > 9"} if rule["expr"] == old else rule for rule in rules]
+        (one,) = fields.changes({"rules": rules}, {"rules": changed})
+        assert (one.op, dotted(map(str, one.path)), one.before, one.after) == ("replace", path, old, "a > 9")
+
+
 @given(value=VALUES)
 def test_nothing_changed_is_no_change(value: Any) -> None:
     """A value does not differ from itself."""
