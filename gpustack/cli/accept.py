@@ -48,7 +48,8 @@ def run(options: argparse.Namespace) -> int:
     from .comparison import compare
 
     if options.until < options.today:
-        raise InputError(past(options.until))
+        what, remedy = f"{options.until} is over already", "give a day to come after --until"
+        raise InputError.of("GPU048", what, remedy=remedy)
     path = Path(options.acceptances)
     acceptances(path, options.acceptances)  # what can't be read isn't written to
     with compare(options) as compared:
@@ -127,11 +128,6 @@ def repeated(chosen: Sequence[Effect], used: Sequence[AcceptanceSpec], options: 
     ]
     if wrong:
         raise InputError(*wrong)
-
-
-def past(day: datetime.date) -> Finding:
-    """The finding for a last day that is over."""
-    return Finding.error("GPU048", f"{day} is over already", remedy="give a day to come after --until")
 
 
 def entry(effect: Effect, by: str, until: datetime.date, why: str) -> list[str]:

@@ -12,7 +12,7 @@ import sys
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from ..model import Finding, InputError, docs, printable
+from ..model import InputError, docs, printable
 from . import common
 from .refusals import said
 
@@ -44,7 +44,8 @@ def run(options: argparse.Namespace) -> int:
 
     plans = {name: Plan.model_validate(plan) for name, plan in known.items() if plan is not None}
     if not plans:
-        raise InputError(no_engine(options.cluster))
+        whose = f"the policy of {options.cluster} names no" if options.cluster else "no policy names an"
+        raise InputError(said("GPU038", whose=whose, page=docs("gitops.md")))
     printed = plans if options.cluster else to_print(plans)
     sys.stdout.write("---\n".join(document(plan, cluster) for cluster, plan in printed.items()))
     return 0
@@ -87,16 +88,5 @@ def one_for_all(plans: Mapping[str, Plan]) -> Plan:
         for plan in plans.values()
     }
     if len(needed) > 1 or any(plan.engine.rooted(plan) != "shared" for plan in plans.values()):
-        raise InputError(several(plans))
+        raise InputError(said("GPU039", count=len(plans), names=common.some(plans)))
     return first
-
-
-def no_engine(cluster: str | None) -> Finding:
-    """The finding that nothing says which engine syncs CLUSTER, or any."""
-    whose = f"the policy of {cluster} names no" if cluster else "no policy names an"
-    return said("GPU038", whose=whose, page=docs("gitops.md"))
-
-
-def several(plans: Mapping[str, Plan]) -> Finding:
-    """The finding that the clusters of PLANS have no root in common."""
-    return said("GPU039", count=len(plans), names=common.some(plans))

@@ -194,8 +194,8 @@ def select(arguments: Sequence[str]) -> list[Path]:
     if not files_only and not Path(POLICIES).is_dir():
         raise InputError(elsewhere())
     fleet = [] if files_only else policy_files(Path(POLICIES), POLICIES)
-    if not arguments and not fleet:
-        raise InputError(no_policies())
+    if not arguments and not fleet:  # a mistake, a wrong checkout perhaps: rendering it would empty dist/
+        raise InputError(said("GPU028", folder=POLICIES))
     chosen: dict[str, Path] = {}
     for word in arguments:
         for path in [Path(word)] if is_file(word) else called(word, fleet):
@@ -239,11 +239,6 @@ def called(word: str, fleet: Sequence[Path]) -> list[Path]:
 def is_file(word: str) -> bool:
     """Whether an argument means a file rather than a cluster's name."""
     return "/" in word or os.sep in word or word.endswith((".yaml", ".yml"))
-
-
-def no_policies() -> Finding:
-    """An empty folder is a mistake, a wrong checkout perhaps: rendering it would empty dist/."""
-    return said("GPU028", folder=POLICIES)
 
 
 def name_of(path: Path) -> str:

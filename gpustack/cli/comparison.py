@@ -227,7 +227,6 @@ def folder_side(folder: Path) -> Side:
 
 
 def _folders(folder: Path) -> list[Path]:
-    """The folders of clusters in FOLDER."""
     entries = folder.iterdir() if folder.is_dir() else ()
     return sorted(path for path in entries if path.is_dir() and not path.name.startswith("."))
 

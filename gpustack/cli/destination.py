@@ -1,4 +1,4 @@
-"""Where push pushes to: the place that somebody names, else the artifact that the cluster's engine reads.
+"""What push pushes, and where to: the place that somebody names, else the artifact that the cluster's engine reads.
 
 What an engine reads is taken from its rendered objects, as all that is pushed is: they were reviewed and committed.
 """
@@ -6,15 +6,16 @@ What an engine reads is taken from its rendered objects, as all that is pushed i
 from __future__ import annotations
 
 import argparse
+import hashlib
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from ..model import Finding, InputError
+from ..model import Finding, InputError, StaleError
 from ..policy.language.repository import is_digest, named
-from . import common, rendered
+from . import common
 from .refusals import said
 from .text import printable, say
 
@@ -87,8 +88,35 @@ def read_by(out: Path, cluster: str) -> Reads | None:
     from ..gitops.reads import reads
 
     listed = index.index_data(out, cluster).get("engine")
-    files = rendered.as_listed(out, listed, beside.files_in(out, cluster))
+    files = as_listed(out, listed, beside.files_in(out, cluster))
     return reads(yaml.safe_load(body) for body in files.values())
+
+
+def content(out: Path, cluster: str) -> dict[str, bytes]:
+    """The files of CLUSTER by their paths from its folder. Raises StaleError where they aren't what was rendered."""
+    from ..compiler import folders, index
+
+    listed = index.index_data(out, cluster).get("files")
+    files = as_listed(out / cluster, listed, folders.regular_files(out / cluster))
+    if not files:
+        raise StaleError(said("GPU967", "empty", index=f"{out / index.INDEX / cluster}.json"))
+    return files
+
+
+def as_listed(folder: Path, listed: Any, there: Collection[str]) -> dict[str, bytes]:
+    """The files below FOLDER that an index has LISTED with their digests, of those that are THERE, by path.
+
+    Raises StaleError where one isn't what was rendered.
+    """
+    from ..text.regular import read_regular
+
+    files = {}
+    for name, digest in sorted(listed.items()) if isinstance(listed, dict) else ():
+        body = read_regular(folder / name) if name in there else b""
+        if name not in there or hashlib.sha256(body).hexdigest() != digest:
+            raise StaleError(said("GPU967", "other", path=folder / name))
+        files[name] = body
+    return files
 
 
 def elsewhere(cluster: str, where: Reference, reads: Reads | None) -> Iterator[Finding]:

@@ -77,7 +77,6 @@ def leading_out(paths: Iterable[Path]) -> Iterator[Finding]:
 
 
 def finding(path: str, what: str, instead: str) -> Finding:
-    """The finding for the link PATH."""
     why = "a pull request could lead it anywhere, and nobody would review what is there"
     remedy = f"put {instead} there in its place"
     return Finding.error("GPU978", f"{path} {what}", location=Location(path), why=why, remedy=remedy)

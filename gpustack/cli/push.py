@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..gitops.engines import engine, names
 from ..model import InputError, StaleError, masked
-from . import common, destination, links, rendered
+from . import common, destination, links
 from .refusals import said
 from .strays import of_render
 from .text import document, plain, print_findings, printable, whole
@@ -59,7 +59,7 @@ def run(options: argparse.Namespace) -> int:
     links.refuse(options.out)
     goals = destination.wanted(options)
     # Everything is looked at before the first is pushed: nobody wants half a fleet.
-    known = [(goal, rendered.content(Path(options.out), goal.cluster)) for goal in goals]
+    known = [(goal, destination.content(Path(options.out), goal.cluster)) for goal in goals]
     alien = of_render(options, [goal.cluster for goal in goals])
     if alien:
         raise StaleError(*(each.finding for each in alien))

@@ -98,7 +98,6 @@ def text(diff: Any, options: argparse.Namespace, objects: dict[str, list[str]] |
 
 
 def row(change: Any) -> str:
-    """One change on a line."""
     return f"{change.path}: {shown(change.before)} -> {shown(change.after)}"
 
 

@@ -161,7 +161,7 @@ def read(file: str, options: argparse.Namespace) -> Iterator[Made]:
             if body.get("kind") == "CustomResourceDefinition":
                 count += 1
                 yield from from_definition(body)
-            elif is_schema(body):
+            elif "kind" not in body and ("properties" in body or "$ref" in body):
                 count += 1
                 yield of_schema(body, options)
         except SchemaError as error:
@@ -194,10 +194,6 @@ def objects(values: Iterable[Any]) -> Iterator[dict[str, Any]]:
         if isinstance(each, dict):
             items = each.get("items") if str(each.get("kind", "")).endswith("List") else None
             yield from objects(items) if isinstance(items, list) else [each]
-
-
-def is_schema(body: Mapping[str, Any]) -> bool:
-    return "kind" not in body and ("properties" in body or "$ref" in body)
 
 
 def of_schema(body: Mapping[str, Any], options: argparse.Namespace) -> Made:

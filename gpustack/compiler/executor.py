@@ -23,6 +23,7 @@ from typing import Self, TypeVar
 
 from ..model import GpustackError
 from ..policy.loading.brought import LIMITS
+from .refusals import said
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -79,9 +80,7 @@ class Executor:
         try:
             yield from self._pool.map(function, items, chunksize=chunk)
         except BrokenProcessPool as error:
-            why = "most likely by the system, because memory ran out"
-            remedy = "run the same command with --jobs 1, or where there is more memory"
-            raise GpustackError.of("GPU909", "a process of this render was killed", why=why, remedy=remedy) from error
+            raise GpustackError(said("GPU909")) from error
 
 
 def _begin(parent: int, limits: dict[Path, bytes]) -> None:

@@ -268,7 +268,6 @@ def stack_of(project: Project, source: Source) -> Stack:
 
 
 def spec_of(project: Project, source: Source) -> ClusterPolicySpec:
-    """The effective spec of SOURCE."""
     return sources.load_policy(source.path, project.root, project.store).spec
 
 

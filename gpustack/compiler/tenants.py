@@ -18,6 +18,7 @@ from ..tenants.tenants import Others, findings, pods_in
 from .judge import GroupedFinding, due, group
 from .lint import Lint, in_order, read_decisions
 from .manifests import Manifest, files, read
+from .refusals import said
 from .sources import Project, load_policy
 
 if TYPE_CHECKING:
@@ -35,11 +36,7 @@ def lint_workloads(project: Project, paths: Sequence[Path], folder: Path) -> Lin
     manifests, unreadable = read_all(folder, project.root)
     unusable += unreadable
     if not manifests and not unreadable:
-        what, remedy = (
-            f"{folder} has no manifest",
-            "name a folder with Kubernetes objects in .yaml, .yml or .json files",
-        )
-        raise InputError.of("GPU036", what, remedy=remedy)
+        raise InputError(said("GPU036", folder=folder))
     decisions, wrong = read_decisions(project, paths)
     unusable += wrong
     others = Others([manifest.body for manifest in manifests])

@@ -15,7 +15,6 @@ from . import Report
 
 
 def write(report: Report) -> str:
-    """The document."""
     by_suite: dict[str, list[Finding]] = {name: [] for name in report.lint.clusters}
     for item in report.lint.findings:
         place = item.finding.location
@@ -32,7 +31,6 @@ def write(report: Report) -> str:
 
 
 def suite(name: str, findings: Iterable[Finding], report: Report) -> ElementTree.Element:
-    """The suite of cluster NAME."""
     name = clean(name)
     element = ElementTree.Element("testsuite", name=name, errors="0")
     for finding in findings:

@@ -26,7 +26,6 @@ Object = dict[str, Any]
 
 
 def write(report: Report) -> str:
-    """The document."""
     ids = sorted({item.finding.rule for item in report.lint.findings})
     run = {
         "tool": {"driver": {"name": "gpustack", "version": __version__, "rules": [descriptor(name) for name in ids]}},
@@ -55,7 +54,6 @@ def descriptor(name: str) -> Object:
 
 
 def result(item: GroupedFinding, ids: Sequence[str]) -> Object:
-    """One finding."""
     finding = item.finding
     more = (("Why", finding.why), ("Do", finding.remedy))
     said = [also(item).what, *(f"{word}: {text}" for word, text in more if text)]

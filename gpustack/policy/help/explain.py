@@ -11,7 +11,7 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-from gpustack.model import Finding, InputError, Location, Path, dotted, whole
+from gpustack.model import InputError, Location, Path, dotted, whole
 from gpustack.policy.loading.layers import Merged, Origin, has
 from gpustack.policy.loading.load import Loaded
 from gpustack.policy.loading.place import node
@@ -71,7 +71,7 @@ def parse(text: str) -> list[str | int]:
         if match is None:
             why = f"it can't be read from character {position + 1} on: {text[position:]!r}"
             remedy = 'write it like driver.version, nodePools[0].os, nodePools[training].os or nodeSelector["a.b/c"]'
-            raise InputError(Finding("GPU019", "error", f"{text!r} is no path of a policy", text, None, why, remedy))
+            raise InputError.of("GPU019", f"{text!r} is no path of a policy", path=text, why=why, remedy=remedy)
         bracket = match["bracket"]
         if bracket is not None:
             steps.append(bracket if (index := whole(bracket)) is None else index)
@@ -108,7 +108,7 @@ def _resolve(loaded: Loaded, steps: list[str | int]) -> Path:
 def _no_item(path: Path, step: str | int, names: list[str], length: int) -> InputError:
     name = dotted(("spec", *path))
     remedy = f"there are {', '.join(names)}" if names else f"it has {length} items, numbered from 0"
-    return InputError(Finding("GPU019", "error", f"{name} has no item {step}", f"{name}[{step}]", None, "", remedy))
+    return InputError.of("GPU019", f"{name} has no item {step}", path=f"{name}[{step}]", remedy=remedy)
 
 
 def _unset(loaded: Loaded, path: Path) -> InputError:
@@ -118,16 +118,14 @@ def _unset(loaded: Loaded, path: Path) -> InputError:
 
     shown = dotted(path)
     if path and path[-1] in set(keys_at(ClusterPolicySpec, path[:-1])):
-        what = f"spec.{shown} is not set"
+        what, remedy = f"spec.{shown} is not set", "set it in the policy if you need it"
         why = f"neither {loaded.file} nor its layers, platform and release give it a value"
-        return NotSetError(
-            Finding("GPU019", "error", what, f"spec.{shown}", None, why, "set it in the policy if you need it")
-        )
+        return NotSetError.of("GPU019", what, path=f"spec.{shown}", why=why, remedy=remedy)
     near = nearest_paths(ClusterPolicySpec, re.sub(r"\[[^\]]*\]", "[]", shown))
     remedy = by_chart(path) or (
         f"did you mean {' or '.join(near)}?" if near else "call it with a section, such as driver"
     )
-    return InputError(Finding("GPU019", "error", f"there is no spec.{shown}", f"spec.{shown}", None, "", remedy))
+    return InputError.of("GPU019", f"there is no spec.{shown}", path=f"spec.{shown}", remedy=remedy)
 
 
 def _location(loaded: Loaded, leaf: Path) -> Location:

@@ -20,7 +20,6 @@ from gpustack.catalog import kubernetes, platforms, releases
 from gpustack.catalog._lookup import UnknownName
 from gpustack.model import Finding, InputError, Location, Path, dotted
 from gpustack.policy.language import images
-from gpustack.policy.loading.dra_defaults import gpu_cluster
 from gpustack.policy.loading.layers import Merged, Part, merge
 
 RELEASE: Path = ("release",)
@@ -31,6 +30,9 @@ OPERATOR = "operator"
 """What `defaults` says where absent fields mean what the operator makes of them."""
 OWN = "own default"
 """Where gpustack's own defaults stand, in the words of `explain`: gpustack: own default."""
+GPU_CLUSTER = "gpuCluster"
+SHARED = ("daemonsets", "dcgm", "dcgmExporter", "hostPaths")
+"""Sections that both kinds have. Of hostPaths, GPUCluster has no `rootFS`; a rule speaks up where one is set."""
 
 
 class Derived(NamedTuple):
@@ -245,3 +247,31 @@ def _dict(value: Any) -> dict[str, Any]:
 
 def _list(value: Any) -> list[Any]:
     return value if isinstance(value, list) else []
+
+
+def gpu_cluster(
+    written: dict[str, Any], below: Sequence[Part], user: Sequence[Part], release: str | None
+) -> list[Part]:
+    """The parts below a `gpuCluster` that the policy has; none where it has none. WRITTEN is what USER merges to, BELOW
+    are the defaults that hold for every cluster of the release and platform.
+
+    The operator's chart makes ClusterPolicy and GPUCluster of the same values: `dcgmExporter.env` reaches the exporter
+    of either. Layers are shared by clusters with and without DRA in the same way, so each field of the SHARED sections
+    that `gpuCluster` lacks is taken from the section beside it. With defaults of the release alone, every layer with a
+    toleration would have to say it twice, and whoever forgets it gets pods that miss the tainted nodes.
+    """
+    if not isinstance(written.get(GPU_CLUSTER), dict):
+        return []
+    parts: list[Part] = []
+    if release:
+        own = releases.release(release).gpu_cluster
+        parts.append(Part("release", f"release {release}", {GPU_CLUSTER: dict(own)}, because=("release",)))
+    beside = merge([*below, *user]).spec
+    parts += [_inherited(name, beside[name]) for name in SHARED if isinstance(beside.get(name), dict)]
+    return parts
+
+
+def _inherited(name: str, data: dict[str, Any]) -> Part:
+    because: Path = (name,)
+    taken = {key: value for key, value in data.items() if (name, key) != ("hostPaths", "rootFS")}
+    return Part("derived", f"derived from spec.{name}", {GPU_CLUSTER: {name: taken}}, because=because)

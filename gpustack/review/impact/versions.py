@@ -116,7 +116,6 @@ def host_driver(subject: Subject) -> Iterator[Hit]:
 
 
 def _branch(version: str) -> str:
-    """A branch in words."""
     try:
         branch = drivers.branch(version)
     except drivers.UnknownBranch:

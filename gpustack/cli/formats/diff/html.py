@@ -7,7 +7,6 @@ from . import Compared, head, missing, verdict
 
 
 def write(compared: Compared) -> str:
-    """COMPARED as a page."""
     lines = [head(compared), *filter(None, (verdict(compared), missing(compared)))]
     parts = [
         frame.Section("summary", "What it comes to", "".join(f"<p>{frame.text(line)}</p>\n" for line in lines)),

@@ -64,7 +64,6 @@ def effect_data(effect: Effect) -> dict[str, Any]:
 
 
 def change_data(change: ObjectChange) -> dict[str, Any]:
-    """One change of an object."""
     made: dict[str, Any] = {"what": change.what, "tier": change.tier, **change.identity._asdict(), "file": change.file}
     if change.was:
         made["was"] = change.was.name
@@ -75,7 +74,6 @@ def change_data(change: ObjectChange) -> dict[str, Any]:
 
 
 def field_data(change: ObjectChange, field: FieldChange) -> dict[str, Any]:
-    """One change of a field."""
     made: dict[str, Any] = {"op": field.op, "path": [step(each) for each in field.path]}
     hidden = hides(change, field)
     if field.op != "add":

@@ -63,7 +63,6 @@ def effects(same: Sequence[Effect], total: int) -> Iterator[Painted]:
 
 
 def changes(compared: Compared) -> Iterator[Painted]:
-    """The changes themselves."""
     for group in compared.difference.groups:
         yield "", ""
         yield f"{summary(group.clusters, compared.difference.total)} ({count(group)})", "title"
