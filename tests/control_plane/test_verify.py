@@ -15,11 +15,13 @@ import pytest
 import yaml
 
 from tests.control_plane.actors import labels
+from tests.control_plane.api import Api, ApiError
 from tests.control_plane.cluster import ROOT, ControlPlane, free_ports, wait_for
 from tests.control_plane.conftest import NewControlPlane, NewKubelets
 from tests.control_plane.machine import Machine
 from tests.control_plane.manifests import DIST, apply_cluster
 from tests.control_plane.pace import Pace
+from tests.live.test_verify import documented
 from tests.project import Project, cache, project
 
 __all__ = ["cache", "project"]
@@ -35,8 +37,8 @@ def plane(tmp_path_factory: pytest.TempPathFactory, emulated: str) -> Iterator[C
         yield plane
 
 
-def verified(plane: ControlPlane) -> dict[str, list[str]]:
-    """What is found, by id."""
+def verified(plane: ControlPlane, kubeconfig: Path | None = None) -> dict[str, list[str]]:
+    """What is found, by id; by the administrator where no KUBECONFIG is given."""
     command = [
         sys.executable,
         "-m",
@@ -44,7 +46,7 @@ def verified(plane: ControlPlane) -> dict[str, list[str]]:
         "verify",
         CLUSTER,
         "--kubeconfig",
-        str(plane.kubeconfig("admin", plane.token)),
+        str(kubeconfig or plane.kubeconfig("admin", plane.token)),
     ]
     done = subprocess.run(
         [*command, "--format", "json"], cwd=ROOT, env=os.environ, capture_output=True, text=True, check=False
@@ -70,6 +72,25 @@ def test_what_was_applied_is_what_is_rendered(plane: ControlPlane) -> None:
     (changed,) = after["LIV102"]
     assert f"DaemonSet {space}/{name}: spec.template.spec.priorityClassName is system-cluster-critical" in changed
     assert after["LIV101"] == [f"ConfigMap {space}/nvidia-container-toolkit-entrypoint is not there"]
+
+
+def test_the_documented_account_sees_everything(plane: ControlPlane) -> None:
+    """It finds what an administrator finds, and may neither read a Secret nor write."""
+    for body in documented():
+        plane.admin.create(body)
+    account = plane.account("gpustack-verify", "gpu-operator")
+    assert verified(plane, account) == verified(plane)
+    token = yaml.safe_load(account.read_text("utf-8"))["users"][0]["user"]["token"]
+    theirs = Api(plane.port, str(plane.ca), token)
+    for refused in (
+        lambda: theirs.list("Secret", "gpu-operator"),
+        lambda: theirs.patch("Node", "x", {"metadata": {"labels": {"a": "b"}}}),
+        lambda: theirs.delete("ConfigMap", "nvidia-container-toolkit-entrypoint", "gpu-operator"),
+    ):
+        with pytest.raises(ApiError) as error:
+            refused()
+        assert error.value.status == 403
+    theirs.close()
 
 
 NODES = 50

@@ -332,6 +332,34 @@ def test_no_secret_is_read() -> None:
     assert "Secret" not in {each.kind for each in kinds}
 
 
+def documented() -> list[Body]:
+    """The account of docs/verify.md and its rights, the first YAML of the section about schedules."""
+    page = (ROOT / "docs" / "verify.md").read_text(encoding="utf-8").partition("## On a schedule")[2]
+    return list(yaml.safe_load_all(page.partition("```yml\n")[2].partition("```")[0]))
+
+
+@pytest.mark.parametrize("name", sorted(path.stem for path in (ROOT / "policies").glob("*.yaml")))
+def test_the_documented_account_may_list_what_is_rendered(name: str) -> None:
+    """All kinds of each example but for those of its extraObjects; to list is all that it may, and no Secret."""
+    roles = {each["metadata"]["name"]: each["rules"] for each in documented() if each["kind"] == "ClusterRole"}
+    bound = {
+        each["metadata"].get("namespace", ""): roles[each["roleRef"]["name"]]
+        for each in documented()
+        if each["kind"].endswith("Binding")
+    }
+    policy = yaml.safe_load((ROOT / "policies" / f"{name}.yaml").read_text(encoding="utf-8"))["spec"]
+    own = {each["kind"] for each in policy.get("extraObjects") or ()}
+    rendered = [yaml.safe_load(path.read_text("utf-8")) for path in (ROOT / "dist" / name).rglob("*.yaml")]
+    for kind in wanted(rendered, "gpu-operator"):
+        may = any(
+            kind.api_version.rpartition("/")[0] in rule["apiGroups"] and kind.plural in rule["resources"]
+            for rule in bound.get(kind.namespace, bound["gpu-operator"])
+        )
+        assert may or kind.kind in own, kind
+    assert all(rule["verbs"] == ["list"] for rules in roles.values() for rule in rules)
+    assert all("secrets" not in rule["resources"] for rules in roles.values() for rule in rules)
+
+
 def policy_and_dump(project: Project, items: list[Body]) -> None:
     """The policy of cluster c, and dump.yaml with ITEMS."""
     body = {
