@@ -33,7 +33,7 @@ validate: venv-runtime kubeconform ## Validate dist/ with kubeconform against th
 	@$(BIN)/gpustack validate $(ARGS)
 
 .PHONY: test
-test: lint kubeconform go venv-schemas ## Lint, then run the tests (not those that need a control plane or a browser: .ci/run does)
+test: lint kubeconform go venv-schemas venv-release ## Lint, then run the tests (not those that need a control plane or a browser: .ci/run does)
 	$(BIN)/pytest -q -n 2 $(ARGS)
 
 .PHONY: test-control-plane
@@ -78,13 +78,17 @@ schemas: venv-runtime venv-schemas go ## Make schemas/ anew from pinned packages
 lock: ## Pin the dependencies of pyproject.toml into requirements/ (ARGS=--upgrade: take the newest)
 	@tools/lock.sh $(ARGS)
 
+.PHONY: release
+release: venv-release ## Build wheel, sources, list of parts and provenance into release/ (ARGS=--image: and the reconciler's image)
+	@.tools/release-venv/bin/python tools/release.py $(ARGS)
+
 .PHONY: clean
 clean: ## Remove everything that was made here, but not dist/
-	rm -rf .venv .tools .cache build .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf .venv .tools .cache build release .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
-.PHONY: venv-runtime venv-dev venv-schemas kubeconform control-plane engines debian-root chromium go
-venv-runtime venv-dev venv-schemas: venv-%:
+.PHONY: venv-runtime venv-dev venv-schemas venv-release venv-lock venv-sign kubeconform control-plane engines debian-root chromium go
+venv-runtime venv-dev venv-schemas venv-release venv-lock venv-sign: venv-%:
 	@tools/venv.sh $*
 
 kubeconform: # the second opinion of `gpustack validate`

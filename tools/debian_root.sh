@@ -1,12 +1,13 @@
 #!/bin/sh
 # See to it that there is a root filesystem to start the reconciler's image in, where no image can be pulled: Debian's Python
 # (the version of .venv, whose compiled packages are copied into it) with the libraries that it needs, unpacked into
-# .tools/debian-root. Nothing is installed on the machine.
+# .tools/debian-root; .tools/debian-root.sha256 says which packages. Nothing is installed on the machine.
 set -eu
 cd "$(dirname "$0")/.."
 
 root=$PWD/.tools/debian-root
-[ ! -d "$root" ] || exit 0
+[ ! -d "$root" ] || [ ! -f "$root.sha256" ] || exit 0
+rm -rf "$root"
 for program in apt-get dpkg; do
   if ! command -v "$program" >/dev/null; then
     echo "error: there is no $program to make a root of Debian's packages with: run these tests on Debian" >&2
@@ -42,3 +43,4 @@ for package in "$work"/*.deb; do
 done
 ln -s "python$version" "$work/root/usr/bin/python" # as the base of the Containerfile calls it
 mv "$work/root" "$root"
+(cd "$work" && sha256sum -- *.deb) >"$root.sha256"

@@ -20,14 +20,14 @@ ROOT = Path(__file__).resolve().parents[1]
 PLACE = "/opt/gpustack"
 
 
-def instructions() -> Iterator[tuple[str, str]]:
-    """The instructions of the first stage, each with its arguments on one line."""
+def instructions(stage: int = 1) -> Iterator[tuple[str, str]]:
+    """The instructions of the STAGE, counted from 1, each with its arguments on one line."""
     lines = (line for line in (ROOT / "Containerfile").read_text("utf-8").splitlines() if not line.startswith("#"))
     stages = 0
     for line in "\n".join(lines).replace("\\\n", " ").splitlines():
         name, _, rest = line.partition(" ")
         stages += name == "FROM"
-        if name and stages == 1:
+        if name and stages == stage:
             yield name, rest.strip()
 
 
@@ -42,6 +42,8 @@ def build(folder: Path, python: str = sys.executable) -> Path:
         elif name == "RUN":
             if words[:2] != ["python", "-m"]:
                 raise SystemExit(f"can't run {rest!r} here: the steps are to run Python and nothing else")
+            if words[2] == "compileall":  # files say where they were compiled, which is to be their place in the image
+                words[3:3] = ["-s", str(folder), "-p", "/"]
             subprocess.run([python, *words[1:]], cwd=work, check=True)
         elif name == "WORKDIR":
             work = folder / words[0].lstrip("/")

@@ -1,23 +1,36 @@
-"""The image that the Containerfile builds, in a root of Debian's packages, against the API server.
+"""The image of a release, pushed to a registry and started from what that gives back, against the API server.
 
-No image can be pulled here. So the steps of the Containerfile are taken beside Debian's Python (tools/debian_root.sh),
-and the rendered Deployment's command runs in that root as its pod would: by its command and arguments, as nobody, with
-a ServiceAccount's files where the kubelet puts them and nothing else of this machine but its loopback.
+It is made without a container engine (tools/release.py): the steps of the Containerfile over Debian's Python
+(tools/debian_root.sh). The rendered Deployment's command runs in it as its pod would: by its command and arguments, as
+nobody, with a ServiceAccount's files where the kubelet puts them and nothing else of this machine but its loopback.
 """
 
 from __future__ import annotations
 
+import contextlib
+import gzip
+import hashlib
+import io
+import json
 import os
 import shutil
+import tarfile
+import urllib.request
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from gpustack.registry.client import Client
+from gpustack.registry.credentials import Credentials
+from gpustack.registry.reference import parse
 from tests.control_plane.cluster import ROOT, free_ports
 from tests.control_plane.process import Program
 from tests.control_plane.reconciler.stack import ACCOUNT, NS, Stack
 from tests.image import build
+from tests.loopback_registry import debian, docker_registry, strict
+from tools import release
 
 DEBIAN = ROOT / ".tools" / "debian-root"
 SECRETS = "var/run/secrets/kubernetes.io/serviceaccount"
@@ -26,12 +39,51 @@ NOBODY = "65532:65532"
 
 @pytest.fixture(scope="module")
 def filesystem(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """What a container of the image sees."""
+    """What a container of the image sees, which comes from a registry."""
     assert DEBIAN.is_dir(), "there is no .tools/debian-root: run tools/debian_root.sh, or make test-control-plane"
     folder = tmp_path_factory.mktemp("container")
-    shutil.copytree(DEBIAN, folder / "root", symlinks=True)
-    shutil.copytree(build(folder), folder / "root/opt/gpustack")
+    release.image(folder / "image", build(folder), when=0)
+    with contextlib.ExitStack() as stack:
+        program = debian()
+        host = stack.enter_context(docker_registry(program, folder)) if program else stack.enter_context(strict()).host
+        push(host, folder / "image")
+        for layer in pulled(host):
+            with tarfile.open(fileobj=io.BytesIO(layer)) as tar:
+                tar.extractall(folder / "root", filter="tar")
     return folder / "root"
+
+
+def push(host: str, layout: Path) -> None:
+    """Push the image in the OCI layout LAYOUT."""
+    where = parse(f"{host}/gpu/reconciler:1")
+    (listed,) = json.loads((layout / "index.json").read_text())["manifests"]
+    blobs = {f"sha256:{path.name}": path.read_bytes() for path in (layout / "blobs/sha256").iterdir()}
+    manifest = blobs.pop(listed["digest"])
+    assert where is not None
+    with Client(Credentials({})) as client:
+        for content in blobs.values():
+            client.put_blob(where, content)
+        assert client.put_manifest(where, manifest, listed["mediaType"]) == listed["digest"]
+
+
+def pulled(host: str) -> Iterator[bytes]:
+    """The layers of the image, as a runtime asks for them; their digests are those that the manifest says."""
+    manifest = json.loads(asked(host, "manifests/1"))
+    config = json.loads(asked(host, f"blobs/{manifest['config']['digest']}"))
+    assert config["config"]["User"] == NOBODY
+    for layer, digest in zip(manifest["layers"], config["rootfs"]["diff_ids"], strict=True):
+        content = gzip.decompress(asked(host, f"blobs/{layer['digest']}"))
+        assert f"sha256:{hashlib.sha256(content).hexdigest()}" == digest
+        yield content
+
+
+def asked(host: str, what: str) -> bytes:
+    """What the registry answers."""
+    kinds = "application/vnd.oci.image.manifest.v1+json"
+    request = urllib.request.Request(f"http://{host}/v2/gpu/reconciler/{what}", headers={"Accept": kinds})
+    with urllib.request.urlopen(request) as answer:  # noqa: S310  # ours
+        content: bytes = answer.read()
+        return content
 
 
 def mount_account(stack: Stack, filesystem: Path) -> None:
