@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 from gpustack.reconciler.core import engine
+from tests.reconciler.model import moment as m
 from tests.reconciler.model.explore import FAULTS, canonical, explore
-from tests.reconciler.model.history import STEPS, History, begun, copied
+from tests.reconciler.model.history import STEPS, History, begun, copied, halved
 
 
 def committed(nodes: int = 1) -> History:
@@ -32,6 +33,23 @@ def test_two_nodes_without_a_fault() -> None:
     """Two nodes get the driver one after the other, and are at rest."""
     found = explore(committed(2), 0)
     assert (found.wrong, found.whole, found.rests) == ({}, True, 1)
+
+
+def test_two_pools_without_a_fault() -> None:
+    """Two nodes, each in a pool with a policy of its own, get the driver and are at rest."""
+    history = begun(2)
+    halved(history)
+    assert len({history.world.annotations(name)[m.MEMORY].partition('"uid"')[0] for name in ("n0", "n1")}) == 2
+    history.driver(0)
+    found = explore(history, 0)
+    assert (found.wrong, found.whole, found.rests) == ({}, True, 1)
+
+
+def test_what_is_left_out_is_said() -> None:
+    """An exploration that is cut off says how many states it had seen and not looked at."""
+    found = explore(committed(), 1, most=20)
+    assert (found.states, found.whole) == (20, False)
+    assert found.left > 1
 
 
 def test_a_copy_goes_its_own_way() -> None:

@@ -18,7 +18,7 @@ from tests.reconciler.world.world import World
 from . import moment as m
 from .watcher import Watcher
 
-POOL = "gpus"
+POOL, SPARE = "gpus", "spare"
 SECONDS = (1, 5, 15, 60, 300, 900, 3600)
 LAYOUTS = ("", "halves", "small", "all-disabled")
 FAULTS = ("driver", "mig", "validator", "stuck", "registry")
@@ -57,6 +57,8 @@ class Want:
     """Rules for pods, and when budgets are ignored."""
     least: bool = False
     """Whether the least used nodes go first."""
+    spare: bool = False
+    """Whether there is a second pool, with a policy of its own that says the same."""
 
     def options(self) -> dict[str, Any]:
         """As `World.set_policy` takes them."""
@@ -112,7 +114,8 @@ class Actors:
             self.world.content = self.want.content
             if self.kept:
                 self.world.keep_layouts()
-            self.world.set_policy(POOL, **self.want.options())
+            for name in (POOL, SPARE) if self.want.spare else (POOL,):
+                self.world.set_policy(name, **self.want.options())
 
     def driver(self, number: int) -> None:
         """Another driver; every third installs nothing anew."""

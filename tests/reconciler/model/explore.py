@@ -15,14 +15,19 @@ The program goes on with what it remembers, unless a fault restarts it, so its m
 from __future__ import annotations
 
 import json
+import math
 import re
+import time
 from bisect import bisect_right
 from collections import deque
-from collections.abc import Hashable, Iterable, Iterator, Mapping
+from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from functools import lru_cache
 from hashlib import blake2b
 from typing import Any
+
+import msgspec
 
 from gpustack.reconciler.core.actions import PatchStatus, WriteLayouts
 from gpustack.reconciler.memory.eviction import BUDGETS
@@ -77,27 +82,33 @@ class Explored:
     wrong: dict[str, list[Step]] = field(default_factory=dict)
     whole: bool = True
     """Whether no state was left out."""
+    left: int = 0
+    """How many states were seen and not looked at any more; what comes after them nobody knows."""
 
 
 @dataclass
 class State:
-    """A world on its way: how it came to be, and how many faults may still happen."""
+    """A world on its way: how it came to be, how many faults may still happen, and its form."""
 
     history: History
     trace: tuple[Step, ...]
     left: int
-    age: int = 0
-    """How many passes have left it as it is."""
+    form: Key
 
 
-def explore(start: History, faults: int, which: Iterable[Step] = FAULTS, most: int = 10**9) -> Explored:
-    """Follow START through all that can happen with so many FAULTS of WHICH, or through the first MOST states."""
-    found, known, waiting = Explored(), {(canonical(start), faults)}, deque([State(start, (), faults)])
+def explore(
+    start: History, faults: int, which: Iterable[Step] = FAULTS, most: int = 10**9, seconds: float = math.inf
+) -> Explored:
+    """Follow START through all that can happen with so many FAULTS of WHICH, or through the first MOST states, or for
+    so many SECONDS of processor."""
+    first = State(start, (), faults, canonical(start))
+    found, known, waiting = Explored(), {(first.form, faults)}, deque([first])
+    until = time.process_time() + seconds
     while waiting:
         state = waiting.popleft()
         found.states += 1
-        if found.states >= most:
-            found.whole = False
+        if found.states >= most or time.process_time() >= until:
+            found.whole, found.left = False, len(waiting) + 1
             break
         for step in (None, *(which if state.left else ())):
             found.ways += 1
@@ -106,7 +117,7 @@ def explore(start: History, faults: int, which: Iterable[Step] = FAULTS, most: i
                 if after is None:
                     found.rests += 1
                     continue
-                key = (canonical(after.history), after.left)
+                key = (after.form, after.left)
             except ViolationError as violation:
                 kind = str(violation).partition(":")[0]
                 found.wrong.setdefault(kind, [*state.trace, *((step,) if step else ()), (str(violation), 0)])
@@ -122,16 +133,17 @@ def _after(state: State, step: Step | None) -> State | None:
     after = copied(state.history)
     if step is not None:
         STEPS[step[0]](after, step[1])
-        return State(after, (*state.trace, step), state.left - 1)
-    if not _moved_on(after):
+        return State(after, (*state.trace, step), state.left - 1, canonical(after))
+    form = _moved_on(after, state.form)
+    if form is None:
         after.settle()
         return None
-    return State(after, (*state.trace, ("", 0)), state.left)
+    return State(after, (*state.trace, ("", 0)), state.left, form)
 
 
-def _moved_on(history: History) -> bool:
-    """Let passes and time go on until the state is another one. Whether it ever is."""
-    before, calm, written = canonical(history), 0, 0
+def _moved_on(history: History, before: Key) -> Key | None:
+    """Let passes and time go on until the state is another one than BEFORE. Its form; None where it never is."""
+    calm, written = 0, 0
     for count in range(PATIENT):
         changes = history.watcher.changes
         if history.once():
@@ -141,14 +153,14 @@ def _moved_on(history: History) -> bool:
         history.world.tick(0)  # who sees what is new does so at once, and acts on it
         soon = min(SOON * 2 ** (count // 10), LATER)
         history.world.tick(pause(history) if changes == history.watcher.changes else soon)
-        if canonical(history) != before:
-            return True
+        if (form := canonical(history)) != before:
+            return form
         calm = calm + 1 if changes == history.watcher.changes else 0
         if calm >= STEADY:
-            return False
+            return None
     if written:
         raise ViolationError(f"livelock: {written} passes write, and nothing changes: {history.problems()}")
-    return False  # a kubelet says the same again and again
+    return None  # a kubelet says the same again and again
 
 
 def _reasons(history: History) -> None:
@@ -190,8 +202,16 @@ def _moments(world: World) -> Iterator[float]:
 
 def canonical(history: History) -> Key:
     """What people could tell a state by, in short."""
-    text = json.dumps(_Form(history).whole(), sort_keys=True, default=str)
-    return blake2b(text.encode(), digest_size=16).digest()
+    text = msgspec.json.encode(_Form(history).whole(), enc_hook=str, order="sorted")
+    return blake2b(text, digest_size=16).digest()
+
+
+@lru_cache(maxsize=100_000)
+def _read(text: str) -> Any:
+    """What TEXT is: an object, a time, or text without its times."""
+    if text.startswith("{") and text != "{":
+        return json.loads(text)
+    return datetime.fromisoformat(text) if TIME.fullmatch(text) else TIME.sub("a time", text)
 
 
 class _Form:
@@ -262,8 +282,8 @@ class _Form:
             return bool(value)
         if key in COUNTED:
             return min(int(value), SATURATED)
-        if isinstance(value, Mapping):
-            return {self._name(str(name)): self._value(item, str(name)) for name, item in value.items()}
+        if isinstance(value, dict):
+            return {self._name(name): self._value(item, name) for name, item in value.items()}
         if isinstance(value, list | tuple):
             return [self._value(item) for item in value]
         if isinstance(value, str):
@@ -271,11 +291,10 @@ class _Form:
         return value
 
     def _text(self, text: str) -> Any:
-        if text.startswith("{") and text != "{":
-            return self._value(json.loads(text))
-        if TIME.fullmatch(text):
-            return self._age(datetime.fromisoformat(text))
-        return self._name(TIME.sub("a time", text))
+        found = _read(text)
+        if isinstance(found, str):
+            return self._name(found)
+        return self._age(found) if isinstance(found, datetime) else self._value(found)
 
     def _name(self, text: str) -> str:
         return self.names.get(text, text)

@@ -20,12 +20,13 @@ from gpustack.reconciler.core.snapshot import Snapshot
 from gpustack.reconciler.memory import drive
 from gpustack.reconciler.memory.server import Server
 from gpustack.reconciler.shell.cluster import NODES, PODS, POLICIES
+from tests.reconciler.world.stack import POOL as KEY
 from tests.reconciler.world.stack import STARTUP
 from tests.reconciler.world.workloads import Workload, add_workload
 from tests.reconciler.world.world import World
 
 from . import moment as m
-from .actors import LIMITS, POOL, SECONDS, Want
+from .actors import LIMITS, POOL, SECONDS, SPARE, Want
 from .replica import Replica
 from .upheavals import Upheavals
 from .watcher import Killed, ViolationError, Watcher
@@ -229,7 +230,12 @@ def copied(history: History) -> History:
         runner = replica.runner
         runner.sources._kept.views = {}
         shared += [runner.log, runner.metrics, runner.decided, *runner.sources._kept.of]
-        shared += [each for watch in runner.sources.watches for each in watch.items.values()]
+        for watch in runner.sources.watches:
+            shared += [watch.kind, watch.which, *watch.items.values()]
+        refusals, elector = runner.sources.refusals, runner.elector
+        shared += [each for of in (refusals.pods, refusals.nodes, refusals.writes) for each in of.values()]
+        shared += [runner.sources.bounds, elector.terms, elector.seen, *elector._open.values()]
+        shared += elector._admitting.values()
     shared += [*history.watcher.seen.values(), history.want]
     made = copy.deepcopy(history, {id(each): each for each in shared})
     made.want = copy.copy(history.want)
@@ -239,6 +245,18 @@ def copied(history: History) -> History:
 @cache
 def _begun(nodes: int, installed: bool, limits: int, kept: bool) -> History:
     return History(nodes, installed=installed, limits=limits, kept=kept)
+
+
+def halved(history: History) -> None:
+    """Every other node of HISTORY goes to a second pool, with a policy of its own."""
+    history.want.spare = True
+    history.sync(0)
+    for name in sorted(history.world.machines)[1::2]:
+        history.world.label(name, {KEY: SPARE})
+    for _ in range(10):
+        history.go(0)
+        if not history.problems():
+            return
 
 
 def begun(nodes: int = 3, *, installed: bool = True, limits: int = 0, kept: bool = False) -> History:

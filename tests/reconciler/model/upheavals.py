@@ -12,10 +12,10 @@ from tests.reconciler.world.stack import COMPONENTS, DRIVER, NAMESPACE, STARTUP
 from tests.reconciler.world.stack import POOL as KEY
 
 from . import moment as m
-from .actors import LAYOUTS, POOL, Actors
+from .actors import LAYOUTS, POOL, SPARE, Actors
 from .replica import Replica
 
-SPARE, RENAMED = "spare", "renamed"
+RENAMED = "renamed"
 OPTIONAL = tuple(name for name in COMPONENTS if name not in {"driver", "device-plugin", "mig-manager"})
 
 
@@ -128,7 +128,7 @@ class Upheavals(Actors):
 
     def calm(self) -> None:
         """None of it any more."""
-        self.want.labelling, self.want.manager, self.want.without = True, True, ""
+        self.want.labelling, self.want.manager, self.want.without, self.want.spare = True, True, "", False
         for name in (SPARE, RENAMED):
             self._remove(name)
         self._remove_rival()
