@@ -18,6 +18,7 @@ from gpustack.text.read import parse
 from .carry import carried
 from .inputs import read_all
 from .installation import Installation, Leaves, Note, at, understood
+from .pools import NODES
 from .refer import bring, refer
 from .shorten import fit, shorten
 from .spec import Draft, draft, effective
@@ -63,7 +64,8 @@ def adopt(
 ) -> Adopted:
     """The policy NAME of INSTALLATION."""
     made = draft(installation, answers, keep=keep)
-    if "cluster.platform" in answers:
+    platform = made.leaves.get(("cluster", "platform"))
+    if "cluster.platform" in answers or (platform and platform.where == NODES):
         fit(made)
     bring(made)
     _, bodies = render(made, store, MISSING)

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
+from pathlib import Path
 from typing import Any
 
+from gpustack.catalog import _data
 from gpustack.model import Body, Location
 
 from .installation import Installation, Leaves, Said
 
+NODES = Location("nodes")
 OS_RELEASE = "feature.node.kubernetes.io/system-os_release."
 KERNEL = "feature.node.kubernetes.io/kernel-version.full"
 HARDLY = (
@@ -50,6 +53,18 @@ def pools(installation: Installation, leaves: Leaves) -> Leaves:
             remedy = "label them and write nodeSelector, where they are to get anything else"
             installation.note("assumed", f"spec.nodePools[{index}].nodeSelector", why, remedy)
     return made
+
+
+def platform(info: list[Body]) -> str:
+    """The platform that each node tells by INFO, its nodeInfo; "" where one doesn't, or another."""
+    rows = _data.read(Path(__file__).with_name("platforms.yaml")).items()
+    told = {next((name for name, marks in rows if matching(marks, each)), "") for each in info}
+    return str(told.pop()) if len(told) == 1 else ""
+
+
+def matching(marks: Body, info: Body) -> bool:
+    """Whether each of MARKS is found in its field of INFO."""
+    return all(re.search(mark, str(info.get(key, ""))) for key, mark in marks.items())
 
 
 def has_gpu(node: Body) -> bool:

@@ -23,7 +23,7 @@ from gpustack.policy.loading.load import load_values
 from . import openshift
 from .installation import Installation, Leaves, Said, lay, leaves_of, nested, shown, understood
 from .names import to_spec
-from .pools import pools
+from .pools import NODES, platform, pools
 
 ANSWER = Location("--set")
 NOWHERE = Location("")
@@ -135,8 +135,7 @@ def about_the_cluster(made: Draft) -> None:
         leaves["cluster", "containerRuntime"] = Said(runtimes[0], NOWHERE)
     if installation.namespace and ("cluster", "namespace") not in known:
         leaves["cluster", "namespace"] = Said(installation.namespace, NOWHERE)
-    if not any(path[1] in {"platform", "openshift"} for path in known) and openshift.told(installation, leaves):
-        leaves |= openshift.facts(installation)
+    about_the_platform(installation, leaves, known, info)
     monitored = (
         any(installation.of_kind("ServiceMonitor")) or said(leaves, "dcgmExporter", "serviceMonitor", "enabled") is True
     )
@@ -151,6 +150,19 @@ def about_the_cluster(made: Draft) -> None:
         leaves["cluster", "containerRuntime"] = Said("cri-o", runtime.where)
     if installation.helm_release and ("nfd", "helmRelease") not in leaves:
         leaves["nfd", "helmRelease"] = Said(installation.helm_release, NOWHERE)
+
+
+def about_the_platform(installation: Installation, leaves: Leaves, known: set[Path], info: list[Any]) -> None:
+    """Fill in the platform, where what is KNOWN doesn't say it: by what only one has, and by INFO of the nodes."""
+    if any(path[1] in {"platform", "openshift"} for path in known):
+        return
+    if openshift.told(installation, leaves):
+        leaves |= openshift.facts(installation)
+    elif name := platform(info):
+        leaves["cluster", "platform"] = Said(name, NODES)
+    elif info:
+        why = "the nodes don't tell it for certain; without one nothing is promised of a hand-over"
+        installation.note("assumed", "cluster.platform", why, "--set cluster.platform=generic, where it is none")
 
 
 def said(leaves: Leaves, *path: str) -> Any:

@@ -10,6 +10,9 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
+import pytest
+
+from gpustack.text.read import parse
 from tests.cli.live import kubeconfig
 from tests.fidelity.cases import case
 from tests.project import Project
@@ -75,3 +78,43 @@ def test_neither_input_nor_cluster(project: Project) -> None:
     """Where nothing is named and no kubeconfig is there, that is said."""
     ran = project.run("adopt", "--format", "json", env={"KUBECONFIG": None, "HOME": str(project.folder)})
     assert (ran.code, ran.json["findings"][0]["rule"]) == (4, "GPU930")
+
+
+NODE = {"kubeletVersion": "v1.34.1", "osImage": "Ubuntu 24.04.1 LTS", "containerRuntimeVersion": "containerd://2.1.4"}
+
+
+@pytest.mark.parametrize(
+    ("infos", "platform"),
+    [
+        ([{"kubeletVersion": "v1.34.1+rke2r1"}], "rke2"),
+        ([{"kubeletVersion": "v1.34.1+k3s1"}, {"kubeletVersion": "v1.34.2+k3s1"}], "k3s"),
+        ([{"kubeletVersion": "v1.34.1-eks-113cf36", "osImage": "Amazon Linux 2023.9.20250929"}], "eks-al2023"),
+        ([{"kubeletVersion": "v1.34.1-gke.1829001", "osImage": "Container-Optimized OS from Google"}], "gke-cos"),
+        ([{}], None),
+        ([{"kubeletVersion": "v1.34.1-gke.1829001"}], None),
+        ([{"kubeletVersion": "v1.34.1+k3s1"}, {}], None),
+    ],
+)
+def test_the_platform_is_the_nodes_where_they_tell_it(infos: list[Any], platform: str | None, project: Project) -> None:
+    """Where each node tells the same platform for certain, the policy names it and means what runs; else nobody
+    guesses, and how to answer is said.
+    """
+    nodes = [
+        {
+            "apiVersion": "v1",
+            "kind": "Node",
+            "metadata": {"name": f"n{number}", "uid": "u"},
+            "status": {"nodeInfo": {**NODE, **info}},
+        }
+        for number, info in enumerate(infos)
+    ]
+    policy = {
+        "apiVersion": "nvidia.com/v1",
+        "kind": "ClusterPolicy",
+        "metadata": {"name": "cluster-policy", "uid": "p"},
+    }
+    items = [{**policy, "spec": {"driver": {"enabled": True}, "toolkit": {"enabled": True}}}, *nodes]
+    project.write("dump.json", json.dumps({"apiVersion": "v1", "kind": "List", "items": items}))
+    ran = project.run("adopt", "dump.json", "--out", "x.yaml", "--format", "json")
+    assert parse(ran.json["policy"], "x.yaml")["spec"]["cluster"].get("platform") == platform
+    assert ("--set cluster.platform=" in ran.out) == (platform is None)
