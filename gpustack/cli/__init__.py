@@ -42,7 +42,7 @@ VERBS = {
     "preflight": "look at nodes before the stack is there: systems, kernels, runtimes, GPUs, programs of others",
     "verify": "look whether clusters are what their policies say: nodes, labels, drivers, resources, objects",
     "why": "tell why a pod waits, a node offers nothing, or nothing happens",
-    "migrate": "print the steps that hand a cluster of the GPU operator over to a policy, with no driver restarted",
+    "migrate": "hand a cluster of the GPU operator over to a policy, or back, with no driver restarted",
     "init": "make a repository of policies that renders, checks and passes as created",
     "can-upgrade": "tell whether nodes, Kubernetes, OpenShift, the driver or the release may be upgraded",
     "affected": "tell which clusters changed files concern",

@@ -1,25 +1,37 @@
-"""gpustack migrate: hand a cluster of the operator over to a policy, with no driver restarted.
+"""gpustack migrate: hand a cluster of the operator over to a policy, or back, with no driver restarted.
 
 `plan` looks at the cluster, or at a dump of it, and prints the steps in their order: how far each is, the commands that
-are left of it, why, and what is checked afterwards. It writes nothing, neither here nor there.
+are left of it, why, and what is checked afterwards. It changes nothing. `run` carries a plan out that was written to a
+file, `abort` goes back from wherever that stands (live/handover.py), and `status` says where that is.
 """
 
 from __future__ import annotations
 
 import argparse
 import dataclasses
+import json
 import os
+import sys
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..model import Body, InputError
+from ..model import Body, InputError, printable
 from . import common
-from .text import Code
+from .text import Code, as_json, say
 
 if TYPE_CHECKING:
     from ..moving.migrate import Plan, Render, Seen, Step, Verdict
 
+ACTIONS = {
+    "plan": "print the steps of the hand-over, how far each is, and its commands; do nothing",
+    "run": "carry out a step of a plan that was written to a file, with a check before and after",
+    "status": "print what was done and by whom, what is next, and what waits; do nothing",
+    "abort": "go back to the operator, from whatever step",
+}
+ELSEWHERE = "what installed the operator or applies the render runs in another cluster, and is suspended there"
+WAIT = "how long a step may take until the cluster shows it done (default: 300)"
 PROMISES = {
     "kept": "no driver restarts",
     "open": "not proved that no driver restarts",
@@ -33,26 +45,135 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     from .live import connect
 
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
-    what = "print the steps of the hand-over, how far each is, and its commands; do nothing"
-    below = actions.add_parser("plan", help=what, description=f"{what[0].upper()}{what[1:]}.")
-    connect.add_look(below)
-    below.add_argument("--format", choices=["text", "json"], default="text", help="how to print the plan")
+    for name, what in ACTIONS.items():
+        below = actions.add_parser(name, help=what, description=f"{what[0].upper()}{what[1:]}.")
+        looks = name in {"plan", "status"}
+        connect.add_look(below, optional=name == "run", live=not looks)
+        if name == "run":
+            below.add_argument(
+                "--plan", metavar="FILE", type=common.named, required=True, help="what `plan` has written"
+            )
+            steps = "its number or name; next (default), or all but the last of a hand-over"
+            below.add_argument("--step", metavar="STEP", default="next", help=steps)
+        if name == "plan":
+            below.add_argument("--write", metavar="FILE", type=common.named, help="write it to a file for `run`, too")
+            below.add_argument("--reverse", action="store_true", help="the way from the policy to the operator")
+        if not looks:
+            below.add_argument("--wait", metavar="SECONDS", type=common.positive, default=300, help=WAIT)
+        if name != "status":
+            below.add_argument("--suspended-elsewhere", action="store_true", help=ELSEWHERE)
+        below.add_argument("--format", choices=["text", "json"], default="text", help="how to print the result")
+        below.set_defaults(**({"step": "all"} if name == "abort" else {}))
 
 
 def run(options: argparse.Namespace) -> int:
-    from ..moving import migrate
-    from .text import as_json, printable, say
-
-    render = rendered(options)
-    file = Path(os.path.expanduser(f"~/{render.cluster}.before.yaml"))  # noqa: PTH111 - Path.home() raises without one
-    found = migrate.plan(seen(options), render, kubectl(options), str(file), saved(file))
+    if options.action in {"run", "abort"}:
+        return carry_out(options)
+    render, reverse = rendered(options), getattr(options, "reverse", False)
+    found = made(options, render, seen(options), reverse=reverse)
+    if options.action == "status":
+        told = progress(found)
+        return tell(options, 0, told, progress_lines(told))
     code = 2 if found.promise.level == "broken" or any(step.refused for step in found.steps) else 0
+    told = data(found)
+    if options.write:
+        from ..moving.migrate.file import written
+        from .saving import save
+
+        other = made(options, render, found.seen, reverse=not reverse)
+        text = as_json({"version": 1, **told, **written(found, datetime.now(UTC), other)})
+        save(Path(options.write), f"{text}\n", "the plan", "name another file with --write")
+    return tell(options, code, told, lines(found))
+
+
+def tell(options: argparse.Namespace, code: int, told: dict[str, Any], lines: Iterator[str]) -> int:
+    """Print what is TOLD, for programs or in LINES; CODE."""
     if options.format == "json":
-        print(as_json({"version": 1, "exit": code, **data(found)}))
+        print(as_json({"version": 1, "exit": code, **told}))
         return code
-    for line in lines(found):
+    for line in lines:
         (print if isinstance(line, Code) else say)(printable(line))
     return code
+
+
+def made(options: argparse.Namespace, render: Render, seen: Seen, *, reverse: bool) -> Plan:
+    """The plan for what was SEEN."""
+    from ..moving import migrate
+
+    file = Path(os.path.expanduser(f"~/{render.cluster}.before.yaml"))  # noqa: PTH111 - Path.home() raises without one
+    elsewhere, words = getattr(options, "suspended_elsewhere", False), kubectl(options)
+    return migrate.plan(seen, render, words, str(file), saved(file), reverse=reverse, told=elsewhere)
+
+
+def read(name: str) -> Body:
+    """The plan in the file NAME."""
+    from ..text.regular import read_regular
+
+    try:
+        found: Body = json.loads(read_regular(name))
+        return {key: found[key] for key in ("cluster", "direction", "seen", "expires")}
+    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
+        what, remedy = f"{name} is no plan: {error!r}", "let `gpustack migrate plan --write` make one"
+        raise InputError.of("GPU939", what, remedy=remedy) from None
+
+
+def carry_out(options: argparse.Namespace) -> int:
+    """Run a plan; or abort, which is the way back to its end."""
+    from ..moving import migrate
+    from .live import connect, handover
+
+    file, done = read(options.plan) if options.action == "run" else {}, list[str]()
+    options.cluster = options.cluster or file["cluster"]
+    render, reverse = rendered(options), file.get("direction") != "in"
+
+    async def work(cluster: Any) -> Plan:
+        async def look() -> Plan:
+            looked = await migrate.look(cluster, options.namespace, connect.DEFAULT_NAMESPACE)
+            return made(options, render, looked, reverse=reverse)
+
+        def said(text: str) -> None:
+            print(printable(text), file=sys.stderr, flush=True)
+
+        runner = handover.Runner(cluster, render.namespace, look, said, file or None, options.wait, done)
+        return await runner.run(options.step)
+
+    found = connect.run(options, work)
+    step = next((each for each in found.steps if each.state == "next"), None)
+    told = {"cluster": render.cluster, "done": done, "next": step.id if step else None}
+    return tell(options, 0, told, iter([f"next: {step.id}: {step.title}" if step else "all is done"]))
+
+
+def progress(plan: Plan) -> dict[str, Any]:
+    """How far a hand-over is: what was done and by whom, what is next, and what must not stay so for long."""
+    from ..moving.migrate.acts import record
+    from ..moving.migrate.plan import behind
+    from ..moving.migrate.steps import stopped
+    from ..reconciler.shell.lease import NAME
+
+    look, entries = plan.seen, record(plan.seen, plan.render.namespace)
+    frozen = bool(look.operators) and all(map(stopped, look.operators))
+    stops = [each["at"] for each in entries if each["step"] == "stop"]
+    ours = ((look.find("Deployment", NAME, plan.render.namespace) or {}).get("status") or {}).get("readyReplicas")
+    step = next((each for each in plan.steps if each.state == "next"), None)
+    done = dict.fromkeys((each["at"], each["step"], each["by"]) for each in entries)
+    return {
+        "cluster": plan.render.cluster,
+        "done": [dict(zip(("at", "step", "by"), each, strict=True)) for each in done],
+        "next": step and {"id": step.id, "title": step.title, "seen": step.seen},
+        "stopped": (stops[-1] if stops else "by nobody who wrote it down") if frozen else None,
+        "labels": "operator" if look.operators and not frozen else "reconciler" if ours else None,
+        "behind": list(behind(look, every=True)),
+    }
+
+
+def progress_lines(told: dict[str, Any]) -> Iterator[str]:
+    """The same for people."""
+    yield from (f"{each['at']} {each['step']} by {each['by']}" for each in told["done"])
+    step = told["next"]
+    yield f"next: {step['id']}: {step['title']}: {step['seen']}" if step else "all is done"
+    yield from [f"the operator is stopped: {told['stopped']}"] if told["stopped"] else []
+    yield f"a node that joins now is labelled by {told['labels'] or 'nobody: keep this time short'}"
+    yield from told["behind"]
 
 
 def rendered(options: argparse.Namespace) -> Render:
@@ -61,7 +182,7 @@ def rendered(options: argparse.Namespace) -> Render:
 
     from ..compiler import fleet
     from ..gitops.plan import Plan as Engines
-    from ..gitops.plan import objects
+    from ..gitops.plan import objects, roots
     from ..moving.migrate import Render
     from ..policy.language.cluster import on_openshift
 
@@ -78,6 +199,7 @@ def rendered(options: argparse.Namespace) -> Render:
         folder=options.out,
         engine=engines.engine.name if engines else "",
         syncs=tuple(objects(engines, source.name)) if engines else (),
+        roots=tuple(roots(engines, source.name)) if engines else (),
         engine_namespace=engines.engine.namespace(engines.settings) if engines else "",
         replicas=spec.reconciler.replicas if spec.reconciler else None,
         monitoring=bool(spec.cluster.monitoring),
@@ -122,9 +244,14 @@ def data(found: Plan) -> dict[str, Any]:
         "promise": {"level": found.promise.level, "why": list(found.promise.why)},
         "notes": found.notes,
         "daemonSets": [dataclasses.asdict(each) for each in found.verdicts],
-        "steps": [{**dataclasses.asdict(step), "refused": step.refused} for step in found.steps],
+        "steps": [step_data(step) for step in found.steps],
         "back": found.back,
     }
+
+
+def step_data(step: Step) -> dict[str, Any]:
+    """A step for programs."""
+    return {**dataclasses.asdict(dataclasses.replace(step, acts=())), "refused": step.refused}
 
 
 def lines(found: Plan) -> Iterator[str]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ..model import Body
 
 if TYPE_CHECKING:
+    from ..reconciler.shell import cluster as api
     from ..reconciler.shell.cluster import Cluster
 
 
@@ -28,6 +29,14 @@ class Kind(NamedTuple):
         if name.endswith("y"):
             return f"{name[:-1]}ies"
         return f"{name}es" if name.endswith(("s", "x", "ch")) else f"{name}s"
+
+    @property
+    def raw(self) -> api.Kind[Any]:
+        """For a client, objects as they come."""
+        from ..reconciler.shell.cluster import Kind as Raw
+
+        (group, _, version), model = self.api_version.rpartition("/"), dict[str, Any]
+        return Raw(model, group, version, self.plural, self.kind, namespaced=bool(self.namespace))
 
 
 def kind_of(body: Body) -> Kind:
@@ -86,11 +95,8 @@ async def look(cluster: Cluster, kinds: Sequence[Kind]) -> State:
 
     state = State()
     for each in kinds:
-        group, _, version = each.api_version.rpartition("/")
-        model: Any = dict[str, Any]
-        raw: api.Kind[Any] = api.Kind(model, group, version, each.plural, each.kind, namespaced=bool(each.namespace))
         try:
-            bodies = (await cluster.list(raw, api.Selection(namespace=each.namespace))).items
+            bodies = (await cluster.list(each.raw, api.Selection(namespace=each.namespace))).items
         except api.NotFound:
             bodies = ()
         except api.Forbidden as error:

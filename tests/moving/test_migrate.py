@@ -262,6 +262,18 @@ def test_a_driver_that_is_not_rendered_or_new_is_refused(project: Project) -> No
     assert (driver["fate"], driver["remedy"]) == ("refused", "set spec.cluster.namespace: elsewhere")
 
 
+def test_another_driver_version_is_told_as_that(project: Project) -> None:
+    """A policy with another driver version than runs gets the remedy that helps: keep the one that runs. What `adopt`
+    carries would not.
+    """
+    prepared(project, PLAIN, driver={"version": "570.172.08"})
+    (driver,) = [each for each in plan(project)["daemonSets"] if each["driver"]]
+    assert driver["fate"] == "refused"
+    assert "carried" not in driver["remedy"]
+    assert driver["remedy"].startswith("keep what runs until the hand-over is done: ")
+    assert "570.172.08" in driver["remedy"].partition(", not ")[2]
+
+
 def older(objects: list[Body]) -> None:
     of(objects, "Deployment")["metadata"]["labels"]["app.kubernetes.io/version"] = "v26.3.1"
 

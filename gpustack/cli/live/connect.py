@@ -81,12 +81,15 @@ def add_sources(parser: argparse.ArgumentParser, *, several: bool = False) -> No
     )
 
 
-def add_look(parser: argparse.ArgumentParser, *, several: bool = False) -> None:
-    """The cluster and the options of every verb that looks at one, or at SEVERAL, beside what policies render to."""
+def add_look(
+    parser: argparse.ArgumentParser, *, several: bool = False, optional: bool = False, live: bool = False
+) -> None:
+    """The cluster and the options of every verb that looks at one, or at SEVERAL, beside what policies render to.
+    OPTIONAL: a file may name the cluster; LIVE: files can't stand for it."""
     what = f"a cluster's name or a policy file{', once or several times' if several else ''}"
-    which = parser.add_argument("cluster", metavar="CLUSTER|FILE", nargs="+" if several else None, help=what)
-    common.completed(which)
-    add_sources(parser, several=several)
+    number = "+" if several else "?" if optional else None
+    common.completed(parser.add_argument("cluster", metavar="CLUSTER|FILE", nargs=number, help=what))
+    (add_connection if live else add_sources)(parser, several=several)
     common.add_compiling(parser)
     common.add_today(parser)
     parser.set_defaults(out="dist")

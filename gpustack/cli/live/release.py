@@ -92,7 +92,8 @@ class Prepared:
         from ...reconciler.shell.uninstall import uninstall
 
         try:
-            await self._lead(tell)
+            if holder := await lead(self.elector, tell):
+                raise _still(self.namespace, holder)
         except BaseException:
             await self.elector.give_up()
             raise
@@ -100,17 +101,18 @@ class Prepared:
         policies = sorted(each.name for each in (await reading.Reader(self.cluster).list(POLICIES)).items)
         return Released(self.namespace, made, policies)
 
-    async def _lead(self, tell: Callable[[str], None]) -> None:
-        """Wait until the Lease is free: a replica that was killed holds it for half a minute more."""
-        for count in range(20):
-            await self.elector.step()
-            if self.elector.leading:
-                return
-            if count == 0 and (seen := self.elector.seen):
-                tell(f"{seen.spec.holderIdentity} holds the Lease; it is seen whether it still runs, for up to 40 s")
-            await asyncio.sleep(WAIT)
-        seen = self.elector.seen
-        raise _still(self.namespace, seen.spec.holderIdentity or "" if seen else "")
+
+async def lead(elector: Elector, tell: Callable[[str], None]) -> str:
+    """Take the Lease of ELECTOR as soon as it is free: who was killed holds it for a while. Who holds it then; "" for
+    us. TELL is told what is waited for."""
+    for count in range(20):
+        await elector.step()
+        if elector.leading:
+            return ""
+        if count == 0 and (seen := elector.seen):
+            tell(f"{seen.spec.holderIdentity} holds the Lease; it is seen whether it still runs, for up to 40 s")
+        await asyncio.sleep(WAIT)
+    return (elector.seen and elector.seen.spec.holderIdentity) or "somebody"
 
 
 async def prepare(cluster: Cluster, asked: str, *, keep_labels: bool) -> Prepared:

@@ -1,7 +1,7 @@
 """gpustack migrate: the steps that hand a cluster of the operator over to a policy, with no driver restarted.
 
 Nothing here writes to a cluster. A `Seen` is what was looked at, a `Render` what the policy comes to; the plan is a
-pure function of both, and each time it is made anew it says how far the hand-over is.
+pure function of both, and each time it is made anew it says how far the hand-over is, or the way back.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from gpustack.model import Body
 
 from ..adopt.installation import understood
+from .back import Back, returned
 from .commands import Commands
 from .holders import Way, way
 from .plan import Promise, Render, Verdict, promise, verdicts
@@ -26,7 +27,7 @@ __all__ = ["Plan", "Promise", "Render", "Seen", "Step", "Verdict", "dumped", "lo
 
 @dataclass(frozen=True)
 class Plan:
-    """What a hand-over does, step by step, and the commands of the way back."""
+    """What a hand-over does, step by step, in or out, and the command of the way back."""
 
     render: Render
     seen: Seen
@@ -36,18 +37,34 @@ class Plan:
     steps: list[Step]
     notes: list[str]
     back: list[str]
+    direction: str = "in"
 
 
-def plan(seen: Seen, render: Render, kubectl: Sequence[str], file: str, saved: Sequence[Body]) -> Plan:
-    """The plan for what was SEEN. KUBECTL begins each command for the cluster, FILE is to hold the custom resources,
-    and SAVED is what it holds. Raises InputError for objects that have not the form of their kinds."""
+def plan(
+    seen: Seen,
+    render: Render,
+    kubectl: Sequence[str],
+    file: str,
+    saved: Sequence[Body],
+    *,
+    reverse: bool = False,
+    told: bool = False,
+) -> Plan:
+    """The plan for what was SEEN, REVERSE for the way back. KUBECTL begins each command for the cluster, FILE is to
+    hold the custom resources, and SAVED is what it holds. TOLD: what isn't in the cluster is said to be suspended.
+    Raises InputError for objects that have not the form of their kinds."""
     with understood("what the cluster holds"):
         how, found = way(seen), verdicts(seen, render)
-        told = promise(seen, render, found)
-        planner = Planner(seen, render, how, found, Commands(kubectl), file, saved)
+        if reverse:
+            found, promised = returned(seen, render)
+            steps = Back(seen, render, how, found, Commands(kubectl), file, saved, told).steps()
+            return Plan(render, seen, how, promised, found, steps, [], [], "out")
+        promised = promise(seen, render, found)
+        planner = Planner(seen, render, how, found, Commands(kubectl), file, saved, told)
         said = [note for note in facts()["ways"][how.name][1:] if note]
         if any(each.fate == "rolls" and not each.name.endswith(NFD) for each in found):
             said.append(
                 "spec.daemonsets.updateStrategy: OnDelete keeps the pods of operands until somebody deletes them"
             )
-        return Plan(render, seen, how, told, found, planner.steps(), said, planner.back())
+        back = [planner.commands.ours(f"gpustack migrate abort {render.cluster}")]
+        return Plan(render, seen, how, promised, found, planner.steps(), said, back)

@@ -14,6 +14,7 @@ from typing import Any, get_args
 
 from gpustack.model import Body, Stage
 
+from .acts import Act
 from .plan import Render
 from .seen import facts, kinds, plain_name, space
 
@@ -32,6 +33,18 @@ class Commands:
         """The command NAME for BODY."""
         return self.made(name, object=object_of(body))
 
+    def acts(self, acts: Sequence[Act]) -> Iterator[str]:
+        """The commands for ACTS that are patches, deletions, or the nodes' return."""
+        for act in acts:
+            if act.subresource and act.patch:
+                yield self.made("scale", object=object_of(act.body), replicas=str(act.patch["spec"]["replicas"]))
+            elif act.patch:
+                yield self.patch(object_of(act.body), act.patch)
+            elif act.verb == "delete":
+                yield self.of(act.body, "delete")
+            elif act.verb == "release":
+                yield self.ours("gpustack reconciler uninstall --keep-labels --yes")
+
     def into(self, file: str, name: str, **values: str | list[str]) -> str:
         """The command NAME, what it prints in a FILE that nobody else can read."""
         return f"(umask 077; {self.made(name, **values)} > {shlex.quote(file)})"
@@ -42,11 +55,7 @@ class Commands:
 
     def ours(self, text: str) -> str:
         """TEXT, a command of our own, for the same cluster."""
-        return (
-            text
-            if text.startswith("#")
-            else filled(text, ()) + "".join(f" {shlex.quote(each)}" for each in self.kubectl[1:])
-        )
+        return shlex.join([*text.split(), *self.kubectl[1:]])
 
     def looks(self, names: Sequence[str]) -> list[str]:
         """The commands that dump the kinds NAMES: what may be missing in a cluster by itself, as kubectl refuses a list

@@ -56,6 +56,13 @@ class Fields:
             *([] if own is None else [{"op": "remove", "path": f"{at}/{own}"}]),
         ]
 
+    def merged(self, live: Body) -> list[dict[str, Any]]:
+        """The managed fields of LIVE after the same."""
+        old, own = self.old(live), self.own(live)
+        taken = {"manager": self.manager, "operation": "Apply"}
+        entries = enumerate(live["metadata"]["managedFields"])
+        return [{**each, **taken} if index == old else each for index, each in entries if index != own]
+
 
 def telling(body: Body) -> bool:
     """Whether the rendered BODY has any field that somebody can own: a bare ServiceAccount has none."""

@@ -23,7 +23,7 @@ CARRY = "take the section `carried` from what `gpustack adopt` writes of this cl
 @dataclass(frozen=True)
 class Render:
     """What the policy of CLUSTER renders to: BODIES by stage, and what the plan asks of the policy. `engine` is the
-    GitOps engine's name and `syncs` its objects, "" and none without one."""
+    GitOps engine's name, `syncs` its objects and `roots` those above them, "" and none without one."""
 
     cluster: str
     namespace: str
@@ -32,6 +32,7 @@ class Render:
     folder: str = "dist"
     engine: str = ""
     syncs: tuple[Body, ...] = ()
+    roots: tuple[Body, ...] = ()
     engine_namespace: str = ""
     replicas: int | None = None
     monitoring: bool = False
@@ -117,16 +118,25 @@ def judged(live: Body, rendered: Mapping[str, Body], render: Render) -> Verdict:
         return Verdict(name, driver, "refused", ("spec.selector",), why, remedy)
     fields = tuple(left(live, ours, None))
     if fields and driver:
-        return Verdict(name, True, "refused", fields, "its template is rendered otherwise, so it would roll", CARRY)
+        why, images = "its template is rendered otherwise, so it would roll", [one["image"] for one in containers(live)]
+        other = [one["image"] for one in containers(ours) if one["image"] not in images]
+        remedy = f"keep what runs until the hand-over is done: {images[0]}"
+        return Verdict(name, True, "refused", fields, why, f"{remedy}, not {other[0]}" if other else CARRY)
     return Verdict(name, driver, "rolls" if fields else "unchanged", fields)
 
 
-def behind(seen: Seen) -> Iterator[str]:
-    """Drivers of which pods are outdated already, before anything is handed over."""
+def containers(body: Body) -> list[Body]:
+    """All containers of the DaemonSet BODY, its own before those that begin."""
+    pod: Body = body["spec"]["template"]["spec"]
+    return [*pod.get("containers", []), *pod.get("initContainers", [])]
+
+
+def behind(seen: Seen, *, every: bool = False) -> Iterator[str]:
+    """Drivers of which pods are outdated already, EVERY other one that nobody rolls as well."""
     for body in seen.of("DaemonSet"):
-        status = body.get("status") or {}
+        status, manual = body.get("status") or {}, body["spec"].get("updateStrategy", {}).get("type") == "OnDelete"
         wanted, updated = (int(status.get(f"{of}NumberScheduled") or 0) for of in ("desired", "updated"))
-        if holds_driver(body) and "desiredNumberScheduled" in status and updated < wanted:
+        if (holds_driver(body) or (every and manual)) and "desiredNumberScheduled" in status and updated < wanted:
             yield f"{wanted - updated} of {wanted} pods of {body['metadata']['name']} are outdated already"
 
 

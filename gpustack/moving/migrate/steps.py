@@ -1,4 +1,4 @@
-"""The steps of a hand-over: how far each is, by what was seen, and the commands that are left of it.
+"""The steps of a hand-over: how far each is, by what was seen, and the commands and requests that are left of it.
 
 A step is done only where the cluster shows it. The texts of steps and commands stand in the data file.
 """
@@ -6,12 +6,13 @@ A step is done only where the cluster shows it. The texts of steps and commands 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from gpustack.api.keys import UPGRADE_STATE
-from gpustack.model import Body
+from gpustack.model import STAGES, Body
 
+from .acts import Act, saving
 from .commands import Commands, object_of
 from .fields import Fields
 from .holders import Holder, Way
@@ -23,11 +24,13 @@ AT_REST = {"", "upgrade-done"}
 OWN = ("Deployment", "Service", "ServiceMonitor", "ServiceAccount", "Role", "RoleBinding")
 OWN_EVERYWHERE = ("ClusterRole", "ClusterRoleBinding")
 """Kinds of what belongs to the operator itself (moving.md M6)."""
+AS_TOLD = ", and is suspended where it is, as somebody says"
 
 
 @dataclass(frozen=True)
 class Step:
-    """A step: what was SEEN of it, the COMMANDS that are left, and a REMEDY where it can't be begun as things are."""
+    """A step: what was SEEN of it, the COMMANDS that are left, the same as requests (ACTS, none where only people or
+    other programs can do it), and a REMEDY where it can't be begun as things are."""
 
     state: State
     seen: str
@@ -37,6 +40,7 @@ class Step:
     title: str = ""
     why: str = ""
     check: str = ""
+    acts: tuple[Act, ...] = ()
 
     @property
     def refused(self) -> bool:
@@ -46,7 +50,8 @@ class Step:
 
 @dataclass
 class Planner:
-    """What the steps are made of. FILE is to hold the custom resources, and SAVED is what it holds."""
+    """What the steps are made of. FILE is to hold the custom resources, and SAVED is what it holds. TOLD: somebody says
+    that what wasn't seen, as it runs elsewhere, is suspended."""
 
     seen: Seen
     render: Render
@@ -55,6 +60,8 @@ class Planner:
     commands: Commands
     file: str
     saved: Sequence[Body] = field(default_factory=list)
+    told: bool = False
+    texts = "steps"
 
     def __post_init__(self) -> None:
         self.fields = Fields(self.seen, self.render)
@@ -62,16 +69,11 @@ class Planner:
     def steps(self) -> list[Step]:
         """The steps in their order: the first that isn't done is next, those after it come later."""
         made: list[Step] = []
-        for text in facts()["steps"]:
+        for text in facts()[self.texts]:
             found: Step = getattr(self, text["id"])()
             waits = found.state == "next" and any(step.state == "next" for step in made)
-            made.append(Step("later" if waits else found.state, found.seen, found.commands, found.remedy, **text))
+            made.append(replace(found, state="later" if waits else found.state, **text))
         return made
-
-    def back(self) -> list[str]:
-        """The commands of the way back, while the operator's Deployment is there."""
-        first = [self.commands.ours(each) for each in facts()["back"] if self.render.replicas is not None]
-        return [*first, *(self.commands.of(body, "start") for body in self.seen.operators)]
 
     def unseen(self, names: Sequence[str]) -> str:
         """The sentence about those of the kinds NAMES that nobody looked at, "" for none."""
@@ -109,7 +111,7 @@ class Planner:
             return Step("done", f"{self.file} holds them")
         names = sorted({kinds()[body["kind"]].resource for body in own})
         save = self.commands.into(self.file, "save", resources=",".join(names))
-        return Step("next", f"{self.file} doesn't hold {', '.join(lacking)}", (save,))
+        return Step("next", f"{self.file} doesn't hold {', '.join(lacking)}", (save,), acts=(saving(self.file, own),))
 
     def suspend(self) -> Step:
         """Whether nobody brings the operator back."""
@@ -130,10 +132,10 @@ class Planner:
         if self.way.name == "k3s":
             remedy = "take it out of K3s as its documentation says, without uninstalling the chart; then plan anew"
             return Step("next", f"{said}, and nothing here knows how to suspend it", (), remedy)
-        patches = [self.commands.patch(each.object, each.patch) for each in reversed(waiting) if each.seen]
+        acts = [Act("patch", each.body, each.patch) for each in reversed(waiting) if each.body and each.seen]
         unseen = sorted({each.kind for each in waiting if not each.seen})
         remedy = "add with --from what the last command prints, where the engine runs" if unseen else ""
-        return Step("next", said, (*patches, *self.commands.looks(unseen)), remedy)
+        return Step("next", said, (*self.commands.acts(acts), *self.commands.looks(unseen)), remedy, acts=tuple(acts))
 
     def holding(self, holder: Holder) -> tuple[bool, str]:
         """Whether HOLDER brings nothing back, and what was seen of it."""
@@ -142,7 +144,8 @@ class Planner:
         if holder.seen:
             return False, "it is active"
         if self.seen.live and holder.kind in self.seen.looked:
-            return holder.kind != "Application", "it isn't in this cluster"  # Argo CD may run in another
+            elsewhere = holder.kind == "Application"  # Argo CD may run in another cluster
+            return not elsewhere or self.told, "it isn't in this cluster" + (AS_TOLD if elsewhere and self.told else "")
         return False, "it wasn't looked at in a cluster, so it isn't known whether it is suspended"
 
     def stop(self) -> Step:
@@ -166,8 +169,8 @@ class Planner:
             nodes = ", ".join(f"{node['metadata']['name']} at {labels(node)[UPGRADE_STATE]}" for node in busy[:8])
             said += f"; an upgrade of drivers is under way: {nodes}"
             remedy = "wait until all nodes are at upgrade-done: what is half done is rolled on by whoever comes next"
-        commands = [self.commands.of(body, "scale") for body in running]
-        return Step("next", said, (*commands, *map(self.commands.gone, found)), remedy)
+        acts = tuple(scaled(body, 0) for body in running if body["spec"].get("replicas") != 0)
+        return Step("next", said, (*self.commands.acts(acts), *map(self.commands.gone, found)), remedy, acts=acts)
 
     def release(self) -> Step:
         """Whether no object is owned by a custom resource."""
@@ -176,13 +179,10 @@ class Planner:
         said = self.unseen(wanted)
         if not owned and not said:
             return Step("done", "no object of the kinds that the operator makes has an owner reference to it")
-        patches = [
-            self.commands.patch(object_of(body), {"metadata": {"ownerReferences": rest or None}})
-            for body, rest in owned
-        ]
+        acts = [Act("patch", body, {"metadata": {"ownerReferences": rest or None}}) for body, rest in owned]
         look = self.commands.looks([name for name in wanted if name not in self.seen.looked])
         count = f"{len(owned)} of the objects that were seen are owned by one of the operator's custom resources"
-        return Step("next", f"{count}; {said}" if said else count, (*patches, *look))
+        return Step("next", f"{count}; {said}" if said else count, (*self.commands.acts(acts), *look), acts=tuple(acts))
 
     def apply(self) -> Step:
         """Whether the render is applied, but for the reconciler."""
@@ -191,7 +191,13 @@ class Planner:
             return Step("done", f"each object of the render has fields of {manager}")
         hidden = "what was seen has no managed fields (kubectl get ... --show-managed-fields)"
         said = f"{len(lacking)} objects of the render have no fields of {manager}" if lacking else hidden
-        return Step("next", said, tuple(self.commands.applying(self.render)))
+        acts = () if self.render.engine else self.applied(reconciler=False)
+        return Step("next", said, tuple(self.commands.applying(self.render)), acts=acts)
+
+    def applied(self, *, reconciler: bool) -> tuple[Act, ...]:
+        """The requests that apply what is rendered, in the order of a sync, the RECONCILER's among them or not."""
+        ranked = sorted(self.render.bodies, key=lambda each: STAGES.index(each[0]))
+        return tuple(Act("apply", body) for stage, body in ranked if reconciler or stage != "reconciler")
 
     def takeover(self) -> Step:
         """Whether former managers own nothing of what is rendered."""
@@ -202,7 +208,9 @@ class Planner:
         if not applied:
             return Step("next", f"{said}; the commands depend on what the step before makes of them")
         taken = [self.commands.patch(object_of(body), self.fields.taken(body), "json") for body in former]
-        return Step("next", said, (*taken, *self.commands.again(self.render)))
+        acts = [Act("patch", body, {"metadata": {"managedFields": self.fields.merged(body)}}) for body in former]
+        again = () if self.render.engine else self.applied(reconciler=False)
+        return Step("next", said, (*taken, *self.commands.again(self.render)), acts=(*acts, *again))
 
     def reconciler(self) -> Step:
         """Whether the reconciler runs."""
@@ -212,7 +220,8 @@ class Planner:
         live = [each for body in bodies if (each := self.fields.live(body))]
         if any((each.get("status") or {}).get("readyReplicas") for each in live):
             return Step("done", f"{told(live)} runs")
-        return Step("next", "none was seen that runs", tuple(self.commands.starting(self.render)))
+        acts = () if self.render.engine else self.applied(reconciler=True)
+        return Step("next", "none was seen that runs", tuple(self.commands.starting(self.render)), acts=acts)
 
     def remove(self) -> Step:
         """Whether nothing of the operator is left but its custom resources."""
@@ -226,31 +235,34 @@ class Planner:
             if body["metadata"]["name"] in names - {name for of, name in rendered if of == kind}
             and (kind in OWN_EVERYWHERE or space(body) == namespace)
         ]
-        holders = [each for each in reversed(self.way.holders) if each.held and each.goes(self.way)]
+        holders = [each.body for each in reversed(self.way.holders) if each.body and each.held and each.goes(self.way)]
         versions = [body for body in self.seen.of("ClusterServiceVersion") if package(body)]
-        deleted = [*(each.object for each in holders), *map(object_of, versions)]
-        kept = any(body.get("type") == "helm.sh/release.v1" for body in self.seen.of("Secret"))
+        gone, own = ([Act("delete", body) for body in bodies] for bodies in ([*holders, *versions], left))
+        helm = [body for body in self.seen.of("Secret") if body.get("type") == "helm.sh/release.v1"]
         storage = self.way.storage or namespace
+        mine = [body for body in helm if labels(body).get("name") == self.way.release and space(body) == storage]
         secrets: list[str] = []
-        if self.way.release and (kept or storage != namespace or "Secret" not in self.seen.looked):
+        if self.way.release and (helm or storage != namespace or "Secret" not in self.seen.looked):
             of: dict[str, Any] = {"namespace": storage, "release": self.way.release}
             secrets = [self.commands.into(f"{self.file}.helm", "secrets", **of), self.commands.made("unhelm", **of)]
-        deletes = [self.commands.made("delete", object=words) for words in (*deleted, *map(object_of, left))]
         asked = [kind for kind in (*OWN, *OWN_EVERYWHERE) if kind != "ServiceMonitor" or self.render.monitoring]
         said = self.unseen([*asked, *(["Secret"] if self.way.release else [])])
-        if not deletes and not secrets and not said:
+        if not gone and not own and not secrets and not said:
             return Step("done", "nothing but custom resources is left of the operator")
         count = f"{len(left)} objects of the operator's own are left"
-        return Step(
-            "next",
-            f"{count}; {said}" if said else count,
-            (*deletes[: len(deleted)], *secrets, *deletes[len(deleted) :]),
-        )
+        commands = (*self.commands.acts(gone), *secrets, *self.commands.acts(own))
+        save = [saving(f"{self.file}.helm", mine), *(Act("delete", body) for body in mine)] if mine else []
+        return Step("next", f"{count}; {said}" if said else count, commands, acts=(*gone, *save, *own))
 
 
 def told(bodies: Sequence[Body]) -> str:
     """BODIES in a sentence."""
     return ", ".join(f"{body['kind']} {space(body)}/{body['metadata']['name']}" for body in bodies)
+
+
+def scaled(body: Body, replicas: int) -> Act:
+    """The request for another number of REPLICAS of the Deployment BODY."""
+    return Act("patch", body, {"spec": {"replicas": replicas}}, "scale")
 
 
 def stopped(body: Body) -> bool:

@@ -54,6 +54,7 @@ MANAGER = "gpustack-reconciler"
 
 MERGE = "application/merge-patch+json"
 JSON = "application/json"
+APPLY = "application/apply-patch+yaml"
 
 Observe = Callable[[str, str, int, "datetime | None"], None]
 """Told of each answer: verb, plural with subresource, HTTP status (0: none came), the server's time."""
@@ -217,6 +218,15 @@ class Client:
         path = (name, subresource) if subresource else (name,)
         return wire.answer(
             await self._request("patch", "PATCH", kind, namespace, asked, path=path, body=body, content_type=MERGE)
+        )
+
+    async def apply(
+        self, kind: Kind[T], name: str, body: Body, *, namespace: str = "", dry_run: bool = False
+    ) -> Answer:
+        """Server-side apply of BODY, a whole manifest; fields that others have become ours. For people's programs."""
+        asked = {"fieldManager": self.manager, "force": "true", **({"dryRun": "All"} if dry_run else {})}
+        return wire.answer(
+            await self._request("patch", "PATCH", kind, namespace, asked, path=(name,), body=body, content_type=APPLY)
         )
 
     async def create(

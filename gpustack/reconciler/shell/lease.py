@@ -90,6 +90,8 @@ class Elector:
     log: Log
     terms: Terms = Terms()
     changed: Callable[[], None] = lambda: None
+    name: str = NAME
+    """The Lease's; another program of ours has another one."""
     seen: Lease | None = None
     contact: float = float("-inf")
     """When the Lease was last read or written, by the steady clock."""
@@ -225,7 +227,7 @@ class Elector:
                 return
             spec = {"holderIdentity": "", "leaseDurationSeconds": 1, "renewTime": self._time()}
             body = {"metadata": {"resourceVersion": self.seen.metadata.resourceVersion}, "spec": spec}
-            await self.cluster.patch(LEASES, NAME, body, namespace=self.namespace)
+            await self.cluster.patch(LEASES, self.name, body, namespace=self.namespace)
             self.seen = None
 
     async def give_up(self) -> None:
@@ -256,7 +258,7 @@ class Elector:
             await self._read()
 
     async def _read(self) -> None:
-        which = Selection(self.namespace, fields=f"metadata.name={NAME}")
+        which = Selection(self.namespace, fields=f"metadata.name={self.name}")
         listing = await self._soon(self.cluster.list(LEASES, which))
         self.clock.observe(listing.date)
         self._note(listing.items[0] if listing.items else None)
@@ -303,12 +305,12 @@ class Elector:
         metadata: dict[str, Any] = {"annotations": notes}
         self._unanswered = True
         if self.seen is None:
-            made = {"metadata": {"name": NAME}, "spec": spec}
+            made = {"metadata": {"name": self.name}, "spec": spec}
             answer = await self._soon(self.cluster.create(LEASES, made, namespace=self.namespace))
         else:
             metadata["resourceVersion"] = self.seen.metadata.resourceVersion
             body = {"metadata": metadata, "spec": spec}
-            answer = await self._soon(self.cluster.patch(LEASES, NAME, body, namespace=self.namespace))
+            answer = await self._soon(self.cluster.patch(LEASES, self.name, body, namespace=self.namespace))
         self.clock.observe(answer.date)
         try:
             self._note(msgspec.convert(answer.body, type=Lease))
