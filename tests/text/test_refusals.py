@@ -12,12 +12,14 @@ import pytest
 
 from gpustack.cli import refusals as cli
 from gpustack.compiler import refusals as compiler
+from gpustack.policy.language import forms as language
 from gpustack.policy.loading import foreign
 from gpustack.text import refusals as text
 from gpustack.text.refusals import Texts
 
-ROOMS = [pytest.param(room.TEXTS, id=room.__name__) for room in (cli, compiler, text)]
-NAMES = {"said", "refuse", "refusal"}
+OF_FOREIGN = {"kinds", "files"}
+"""Tables of their own beside the texts."""
+ROOMS = [pytest.param(room.TEXTS, id=room.__name__) for room in (cli, compiler, text, language)]
 
 
 def strings(tree: ast.AST) -> Iterator[str]:
@@ -47,7 +49,8 @@ def told(texts: Texts, call: ast.Call) -> Iterator[dict[str, str]]:
 def test_each_refusal_is_in_the_table_with_its_words(texts: Texts) -> None:
     """A case that isn't there, or a word that a text needs and nobody gives, would be a traceback instead."""
     nodes = [node for tree in trees(texts) for node in ast.walk(tree) if isinstance(node, ast.Call) and node.args]
-    calls = [node for node in nodes if getattr(node.func, "id", "") in NAMES and isinstance(node.args[0], ast.Constant)]
+    names = {"refuse_as"} if texts is language.TEXTS else {"said", "refuse", "refusal"}
+    calls = [node for node in nodes if getattr(node.func, "id", "") in names and isinstance(node.args[0], ast.Constant)]
     assert {call.args[0].value for call in calls if isinstance(call.args[0], ast.Constant)} == set(texts.table)
     for call in calls:
         given = {keyword.arg for keyword in call.keywords} | ({"file"} if len(call.args) > 2 else set())
@@ -60,5 +63,5 @@ def test_each_refusal_is_in_the_table_with_its_words(texts: Texts) -> None:
 def test_each_text_is_told_by_somebody(texts: Texts) -> None:
     """The tables have no case that no code names."""
     code = trees(texts) if texts is not foreign.TEXTS else [ast.parse(Path(foreign.__file__).read_text("utf-8"))]
-    entries = [entry for name, entry in texts.table.items() if name.startswith("GPU") and "what" not in entry]
+    entries = [entry for name, entry in texts.table.items() if name not in OF_FOREIGN and "what" not in entry]
     assert {case for entry in entries for case in entry} <= {text for tree in code for text in strings(tree)}

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from pydantic import model_validator
 
 from .base import Section, items, mapping, section
-from .forms import form, refuse
+from .forms import form, refuse_as
 from .types import Annotations, AtLeast0, DnsSubdomain, Labels, LabelValue, NodesText, ObjectName, TaintKey, Text
 
 PROFILE_PATH = form("profile_path")
@@ -35,21 +35,11 @@ class Toleration(Section):
     @model_validator(mode="after")
     def _as_the_api_wants_it(self) -> Toleration:
         if self.operator == "Exists" and self.value:
-            raise refuse(
-                "toleration",
-                "a toleration with operator Exists has no value",
-                "leave out value, or write operator: Equal",
-            )
+            raise refuse_as("toleration", "value")
         if not self.key and self.operator != "Exists":
-            raise refuse(
-                "toleration",
-                "a toleration without a key tolerates every taint and needs operator: Exists",
-                "add key or operator: Exists",
-            )
+            raise refuse_as("toleration", "key")
         if self.tolerationSeconds is not None and self.effect != "NoExecute":
-            raise refuse(
-                "toleration", "tolerationSeconds goes with effect: NoExecute only", "leave out tolerationSeconds"
-            )
+            raise refuse_as("toleration", "seconds")
         return self
 
 

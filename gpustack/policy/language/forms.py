@@ -14,6 +14,7 @@ import dataclasses
 import re
 from collections.abc import Callable, Iterable
 from pathlib import Path
+from string import Template
 from typing import Any
 
 from pydantic import GetCoreSchemaHandler, ValidationError
@@ -21,6 +22,7 @@ from pydantic_core import InitErrorDetails, PydanticCustomError, core_schema
 
 from gpustack.catalog import _data
 from gpustack.model import INT32
+from gpustack.text.refusals import Texts
 
 
 def absent(value: Any) -> Any:
@@ -33,6 +35,15 @@ def absent(value: Any) -> Any:
 def refuse(rule: str, what: str, remedy: str = "") -> PydanticCustomError:
     """An error of type RULE for pydantic to carry; diagnostics find the remedy in its context."""
     return PydanticCustomError(rule, "{what}", {"what": what, "remedy": remedy})
+
+
+TEXTS = Texts(str(Path(__file__).with_name("refusals.yaml")))
+
+
+def refuse_as(rule: str, case: str, **words: object) -> PydanticCustomError:
+    """The same for what the table refusals.yaml says of CASE of RULE, with WORDS for its `$name`s."""
+    said = TEXTS.table[rule][case]
+    return refuse(rule, *(Template(said[part]).substitute(words) for part in ("what", "remedy")))
 
 
 def refuse_at(place: tuple[str | int, ...], error: PydanticCustomError, value: Any) -> ValidationError:

@@ -8,7 +8,7 @@ from pydantic import AfterValidator
 
 from .base import Section, items, mapping, own, section
 from .daemonsets import Toleration
-from .forms import form, refuse
+from .forms import form, refuse_as
 from .operand import ImageSource, ResourceRequirements
 from .types import DnsLabel, DnsSubdomain, Labels, ObjectName
 
@@ -29,11 +29,7 @@ def reserved(namespace: str) -> bool:
 
 def _not_reserved(namespace: str) -> str:
     if reserved(namespace):
-        raise refuse(
-            "label_namespace",
-            f"labels in {namespace} belong to Kubernetes, so node feature discovery may not set them",
-            "use a domain of your own, or one below feature.node.kubernetes.io",
-        )
+        raise refuse_as("label_namespace", "reserved", namespace=namespace)
     return namespace
 
 

@@ -10,7 +10,7 @@ from gpustack.model import INT32
 
 from .base import Section, items, mapping, section
 from .driver import DriverSettings
-from .forms import refuse, refuse_at
+from .forms import refuse, refuse_as, refuse_at
 from .sharing import Sharing
 from .types import (
     AtLeast0,
@@ -47,9 +47,7 @@ class Count(Section):
         if type(data) is int and 0 <= data <= INT32:
             return {"min": data, "max": data}
         if not isinstance(data, (dict, cls)):
-            raise refuse(
-                "count", f"{data!r} is no number of nodes", "write a number, or {min: 0, max: 8} under an autoscaler"
-            )
+            raise refuse_as("count", "no number", value=repr(data))
         return data
 
     @model_validator(mode="after")

@@ -16,7 +16,7 @@ from gpustack.catalog.environment import paths_in
 from gpustack.model import has_credentials, masked
 
 from .base import Section, items
-from .forms import refuse, refuse_at
+from .forms import refuse, refuse_as, refuse_at
 from .types import (
     HOST_PATH,
     AtLeast0,
@@ -35,13 +35,7 @@ PullPolicy = Literal["Always", "IfNotPresent", "Never", ""]
 
 def _without_password(value: str) -> str:
     if has_credentials(value):
-        raise refuse(
-            "env_value",
-            f"{masked(value)!r} has a password in it: what is rendered is committed to Git, for everybody who may read "
-            "the repository",
-            "put the whole value into a Secret, under the variable's name: driver.secretEnv takes one; what has no "
-            "secretEnv needs an address without a password",
-        )
+        raise refuse_as("env_value", "password", value=repr(masked(value)))
     return value
 
 

@@ -11,7 +11,7 @@ from typing import Annotated
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from .base import Section, items
-from .forms import absent, refuse, refuse_at
+from .forms import absent, refuse, refuse_as, refuse_at
 from .types import AtLeast0, AtLeast1, MigProfile, NodeText
 
 MPS_CLIENTS = 48
@@ -27,19 +27,13 @@ def _two_or_more(value: int) -> int:
 
 def _mps_clients(value: int) -> int:
     if value > MPS_CLIENTS:
-        raise refuse(
-            "replicas",
-            f"MPS serves {MPS_CLIENTS} clients of a GPU at most",
-            f"write {MPS_CLIENTS} or less, or use timeSlicing",
-        )
+        raise refuse_as("replicas", "clients", most=MPS_CLIENTS)
     return value
 
 
 def _layout(value: dict[str, int]) -> dict[str, int]:
     if not value:
-        raise refuse(
-            "mig_layout", "a layout names at least one profile", "leave out the layout of GPUs that stay whole"
-        )
+        raise refuse_as("mig_layout", "empty")
     return value
 
 
@@ -130,17 +124,9 @@ class Sharing(Section):
     @model_validator(mode="after")
     def _possible_together(self) -> Sharing:
         if self.mps and self.mig:
-            raise refuse(
-                "sharing",
-                "mps and mig exclude each other: the device plugin refuses MPS on MIG instances",
-                "use timeSlicing on the instances, or drop one of the two",
-            )
+            raise refuse_as("sharing", "mps with mig")
         if self.mps and self.timeSlicing:
-            raise refuse(
-                "sharing",
-                "mps and timeSlicing exclude each other: the device plugin would drop timeSlicing without a word",
-                "keep one of the two",
-            )
+            raise refuse_as("sharing", "mps with timeSlicing")
         return self
 
 
