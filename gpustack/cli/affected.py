@@ -21,11 +21,16 @@ from .text import document, printable
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "files",
-        nargs="+",
+        nargs="*",
         type=common.named,
         metavar="FILE",
         help="changed files, such as `git diff --name-only` lists",
     )
+    text = "tell instead which clusters run what this security advisory names (CSAF 2.0, OSV); may be repeated"
+    parser.add_argument("--advisory", action="append", default=[], type=common.named, metavar="FILE", help=text)
+    text = "with --advisory: print the change NAME that mends it, a document for each that clusters need"
+    parser.add_argument("--as-change", type=common.named, metavar="NAME", help=text)
+    common.add_compiling(parser)
     parser.add_argument(
         "--out", type=common.named, metavar="DIR", default="dist", help="where the manifests are (default: dist)"
     )
@@ -33,6 +38,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
+    if bool(options.advisory) == bool(options.files):
+        what = "changed files, or advisories: one of both is asked about"
+        raise InputError.of("GPU026", what, remedy="gpustack affected FILE..., or gpustack affected --advisory FILE")
+    if options.as_change and (options.format == "json" or not options.advisory):
+        what = "--as-change prints a policy's change, of what --advisory names"
+        raise InputError.of("GPU026", what, remedy="gpustack affected --advisory FILE --as-change NAME")
+    if options.advisory:
+        from . import advisories
+
+        return advisories.run(options)
     refuse_quoted(options.files)
     clusters = sorted(affected(options.files, Path(options.out)))
     if options.format == "json":

@@ -186,6 +186,11 @@ def _located(project: Project, source: Source, finding: Finding, notes: bool) ->
     return dataclasses.replace(finding, why=known["why"], location=Location(**known["at"]) if known["at"] else None)
 
 
+def placed(project: Project, source: Source, finding: Finding) -> Finding:
+    """FINDING with its place in the files of SOURCE's policy, which the store may know."""
+    return _located(project, source, finding, True) or _locate((project, source, finding))
+
+
 def _place_key(source: Source, finding: Finding) -> str:
     return digest("place", source.stamp, json.dumps(plain(finding)))
 

@@ -198,3 +198,12 @@ def test_machines(project: Project) -> None:
     project.policy("a", **cluster(vms, sandboxWorkloads={"enabled": True}))
     done = project.run("can-upgrade", "a", "--os", "ubuntu24.04")
     assert (done.code, "for virtual machines" in done.out) == (2, True)
+
+
+def test_waivers_count(project: Project) -> None:
+    """What a team has decided to live with is a note, as in lint."""
+    project.policy("a", **cluster(JAMMY))
+    waiver = {"rule": "GPU400", "clusters": ["a"], "owner": "us", "reason": "tried", "expires": "2027-01-01"}
+    project.write("policies/waivers.yaml", json.dumps([waiver]))
+    done = project.run("can-upgrade", "a", "--kubernetes", "1.37")
+    assert (done.code, "waived by: us" in done.out) == (0, True)

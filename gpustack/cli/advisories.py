@@ -1,0 +1,101 @@
+"""gpustack affected --advisory: which clusters run what security advisories name (review/advisory.py), where that is
+written, and the version that mends it. Exit code 1 where a cluster does, 2 where one may, 0 else. Nothing is written.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import yaml
+
+from ..checks.objects.image_uses import uses
+from ..cluster.resolve import resolve
+from ..compiler import fleet
+from ..compiler.judge import GroupedFinding, group
+from ..compiler.lint import Lint, in_order
+from ..model import Finding, few
+from ..policy.language import images as names
+from ..policy.loading.layers import Part, merge
+from ..policy.loading.place import parse
+from ..review.advisory import RULE, Facts, Named, advisory, hits
+from . import common, images
+from .text import document, plain, say
+
+if TYPE_CHECKING:
+    from ..policy.language.spec import ClusterPolicySpec
+
+Told = tuple[str, Finding, Facts]
+
+
+def run(options: argparse.Namespace) -> int:
+    from .formats import Report, write
+
+    brought, trees = [advisory(Path(file)) for file in options.advisory], dict[str, list[str]]()
+    told = [*asked(options, brought, trees), *strange(brought)]
+    sorted_ = group((name, finding) for name, finding, _ in told)
+    grouped = in_order(GroupedFinding(finding, tuple(filter(None, same))) for finding, same in sorted_)
+    worst = {item.finding.severity for item in grouped}
+    code = 1 if "error" in worst else 2 if "warning" in worst else 0
+    clusters = tuple(dict.fromkeys(name for name, *_ in told if name))
+    if options.format == "json":
+        facts = {finding: more for _, finding, more in told}
+        rows = [{**plain(one.finding), "clusters": list(one.clusters), **facts[one.finding]} for one in grouped]
+        print(document(code, rows, clusters=list(clusters)))
+    else:
+        text = write("text", Report(Lint(clusters, grouped, False, 0), ())).rstrip()
+        say(text, sys.stderr if options.as_change else sys.stdout)
+    head = {"apiVersion": "gpustack.dev/v1alpha1", "kind": "PolicyChange", "metadata": {"name": options.as_change}}
+    for tree, same in trees.items() if options.as_change else ():
+        body = yaml.safe_dump({**head, "spec": yaml.safe_load(tree)}, sort_keys=False)
+        print(f"---\n# for {few(same, 12)}\n{body}", end="")
+    return code
+
+
+def asked(
+    options: argparse.Namespace, brought: Sequence[tuple[str, list[Named]]], trees: dict[str, list[str]]
+) -> Iterator[Told]:
+    """What the advisories BROUGHT say of each cluster; equal clusters are asked once. TREES gets what mends them, with
+    their names.
+    """
+    digests, parsed = images.locked() or {}, dict[str, Any]()
+    known: dict[str, tuple[list[tuple[Finding, Facts]], str]] = {}
+    with common.project(options) as project:
+        for source in fleet.compiled(project, common.select([]), common.progress_line(options)):
+            if source.key not in known:
+                cluster = resolve(fleet.spec_of(project, source))
+                there = {image for body in images.bodies(project, source, parsed) for image, _ in uses(body)}
+                locked = {each: digests[each].digest if each in digests else names.digest_of(each) for each in there}
+                found = [hit for name, named in brought for hit in hits(cluster, locked, name, named)]
+                known[source.key] = found, layer(cluster.spec, found)
+            found, tree = known[source.key]
+            if tree:
+                trees.setdefault(tree, []).append(source.name)
+            yield from ((source.name, fleet.placed(project, source, finding), facts) for finding, facts in found)
+
+
+def strange(brought: Sequence[tuple[str, list[Named]]]) -> Iterator[Told]:
+    """What advisories name that is no part of the stack; a warning where one names nothing else."""
+    for name, named in brought:
+        foreign = sorted({each.name for each in named if not each.component and not each.digest})
+        known = any(each.component or each.digest for each in named)
+        if foreign or not known:
+            what = f"{name} names {few(foreign, 4) or 'nothing'}, which is no part of the stack that is known here"
+            yield "", Finding(RULE, "note" if known else "warning", what), {}
+
+
+def layer(spec: ClusterPolicySpec, found: Sequence[tuple[Finding, Facts]]) -> str:
+    """What a layer says that mends what was FOUND in SPEC, as YAML; "" where that is nothing."""
+    parts = []
+    for finding, facts in found:
+        steps = parse(finding.path)[1:]
+        if finding.severity == "error" and facts.get("put") and steps and steps[-1] == "version":
+            value: Any = facts["put"]
+            for step in reversed(steps):
+                named = isinstance(step, int) and {"name": getattr(spec, str(steps[0]))[step].name, **value}
+                value = [named] if named else {step: value}
+            parts.append(Part("policy", "the advisory", value))
+    return yaml.safe_dump(merge(parts).spec, sort_keys=False) if parts else ""
