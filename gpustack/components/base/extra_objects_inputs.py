@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ...model import Body, Finding, FindingsError
+from ...model import Body, FindingsError
 from ..parts.common_inputs import GUARDED, Inputs
 from ..plugin.configs_inputs import refuse_large
+from ..refusals import refused
 
 if TYPE_CHECKING:
     from ...cluster.resolve import Cluster
@@ -29,15 +30,16 @@ def from_cluster(cluster: Cluster) -> ExtraObjectsInputs | None:
     for position, item in enumerate(spec.extraObjects or ()):
         body: dict[str, Any] = item if isinstance(item, dict) else item.model_dump(exclude_none=True)
         if body["kind"] == "Secret" and body["apiVersion"] == "v1":
-            raise FindingsError(secret_refused(position, str(body["metadata"]["name"])))
+            raise FindingsError(refused("GPU043", f"extraObjects[{position}]", name=body["metadata"]["name"]))
         if spec.kinds.namespaced(body["apiVersion"], body["kind"]) and not body["metadata"].get("namespace"):
             body = {**body, "metadata": {**body["metadata"], "namespace": spec.cluster.namespace}}
         if body["kind"] == "ConfigMap" and isinstance(body.get("data"), dict):
-            refuse_large(body["data"], str(body["metadata"]["name"]), f"spec.extraObjects[{position}].data")
+            refuse_large(body["data"], str(body["metadata"]["name"]), f"extraObjects[{position}].data")
         group, meta = str(body["apiVersion"]).rpartition("/")[0], body["metadata"]
         first = seen.setdefault((group, body["kind"], str(meta.get("namespace")), meta["name"]), position)
         if first != position:
-            raise FindingsError(twice(first, position, f"{body['kind']} {meta['name']}"))
+            name = f"{body['kind']} {meta['name']}"
+            raise FindingsError(refused("GPU204", f"extraObjects[{position}]", name=name, first=first))
         objects.append(guarded(body, spec.cluster.namespace))
     return ExtraObjectsInputs(objects=tuple(objects)) if objects else None
 
@@ -51,26 +53,3 @@ def guarded(body: Body, namespace: str) -> Body:
     if body["kind"] != "ConfigMap" or meta.get("namespace") != namespace or not full or not isinstance(labels, dict):
         return body
     return {**body, "metadata": {**meta, "labels": {**GUARDED, **labels}}}
-
-
-def twice(first: int, second: int, what: str) -> Finding:
-    """The finding for an object that the policy brings along twice."""
-    return Finding.error(
-        "GPU204",
-        f"two objects are called {what}",
-        path=f"spec.extraObjects[{second}]",
-        why=f"one would overwrite the other in the cluster; the first is spec.extraObjects[{first}]",
-        remedy="rename one of the two, or leave it out",
-    )
-
-
-def secret_refused(position: int, name: str) -> Finding:
-    """The finding for a Secret in a policy."""
-    return Finding.error(
-        "GPU043",
-        f"the Secret {name!r} would be written to dist/ and to Git",
-        path=f"spec.extraObjects[{position}]",
-        why="dist/ is committed and reviewed, so a secret in it is public to everybody who may read the repository",
-        remedy="let a secrets operator create it, and say that it exists: references: "
-        f"[{{kind: Secret, name: {name}, keys: [...]}}]",
-    )

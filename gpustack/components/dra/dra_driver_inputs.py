@@ -13,6 +13,7 @@ from ...policy.language.base import own
 from ...policy.language.gpu_cluster import COMPUTE_DOMAINS_PORT, GPUS_PORT
 from ..parts.common_inputs import Common, Inputs, Pairs, dump, image, owned_crds, pairs, pull_policy
 from ..parts.quantities import most
+from ..refusals import refused
 from .dra_inputs import DEFAULT_PRIORITY, common_of
 
 if TYPE_CHECKING:
@@ -157,11 +158,4 @@ def may_share(pool: NodePool) -> bool:
 def nowhere() -> Finding:
     """The finding for a cluster without a node that could have compute domains."""
     known = [name for name in gpus.products() if gpus.product(name).nvlink_rack]
-    return Finding.error(
-        "GPU060",
-        "computeDomains is on, and no node pool has GPUs that share memory between nodes",
-        path="spec.computeDomains.enabled",
-        why=f"of the GPUs that gpustack knows, only {' and '.join(known)} are joined by NVLink across nodes",
-        remedy="leave out spec.computeDomains, or correct nodePools[].gpuProduct; a pool without gpuProduct counts as "
-        "one that can",
-    )
+    return refused("GPU060", "computeDomains.enabled", known=" and ".join(known))

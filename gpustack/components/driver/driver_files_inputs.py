@@ -15,6 +15,7 @@ from ...catalog.oses import OsFamily, os_family
 from ...catalog.releases import release
 from ...model import FindingsError
 from ..parts.common_inputs import Inputs, named_after, on_openshift
+from ..refusals import refused
 from .driver_pools_inputs import System
 
 if TYPE_CHECKING:
@@ -199,14 +200,7 @@ def config_map_keys(spec: ClusterPolicySpec, name: str, path: str) -> list[str]:
             keys.update(reference.keys or ())
     if keys:
         return sorted(keys)
-    raise FindingsError.of(
-        "GPU057",
-        f"nothing says which keys the ConfigMap {name} has",
-        path=f"spec.{path}",
-        why="each key is mounted as a file of its own, so the manifest has to name them all",
-        remedy="bring the ConfigMap along in spec.extraObjects, or say which keys it has: "
-        f"spec.references: [{{kind: ConfigMap, name: {name}, keys: [...]}}]",
-    )
+    raise FindingsError(refused("GPU057", path, name=name))
 
 
 def family(spec: ClusterPolicySpec, os: System, path: str, what: str) -> OsFamily:
@@ -217,10 +211,4 @@ def family(spec: ClusterPolicySpec, os: System, path: str, what: str) -> OsFamil
     known = os_family(os.text, spec.release)
     if known is not None:
         return known
-    raise FindingsError.of(
-        "GPU058",
-        f"nothing is known about where a driver image for {os.text} looks for {what}",
-        path=f"spec.{path}",
-        why="the folder depends on the distribution; it is known for those that use apt, yum or zypp",
-        remedy=f"leave out spec.{path}, or correct the os of the node pools",
-    )
+    raise FindingsError(refused("GPU058", path, system=os.text, files=what))

@@ -33,6 +33,7 @@ from ...catalog.oses import UnknownOS, os_id, os_tag
 from ...cluster.ownership import image_selector
 from ...cluster.workloads import Workload
 from ...model import Finding, FindingsError
+from ..refusals import refused
 from .driver_toolkit_inputs import RHCOS_LABEL, DriverToolkit, driver_toolkits
 
 if TYPE_CHECKING:
@@ -180,37 +181,26 @@ def sanitised(kernel: str) -> str:
 
 def unknown_os(pool: Pool, error: UnknownOS, who: Installer | None = DRIVER) -> Finding:
     """The finding that nothing tells which image POOL needs of WHO; None is one of `drivers`."""
-    path, name = f"{pool.path}.os", pool.name
+    name = pool.name
     what = f"the os {error.name!r} of node pool {name} has no version" if error.name else f"node pool {name} has no os"
     example = error.nearest[0] if error.name and error.nearest else "ubuntu22.04"
-    return Finding.error(
-        "GPU051",
-        f"{what}, so there is no driver image for its nodes",
-        path=path,
-        why="driver images are built for one operating system, and their tags end in its name",
-        remedy=f"set {path} to ID and VERSION_ID of /etc/os-release in one word, such as {example}"
-        + (f"; where the node's image brings the driver, set spec.{who.section}.enabled: false" if who else ""),
-    )
+    off = f"; where the node's image brings the driver, set spec.{who.section}.enabled: false" if who else ""
+    return refused("GPU051", f"nodePools[{pool.index}].os", what=what, example=example, off=off)
 
 
 def unknown_kernel(pool: Pool, view: DriverView) -> Finding:
     """The finding that nothing tells which precompiled image of VIEW POOL needs."""
-    switch = f"spec.{view.at('driver.usePrecompiled')}"
-    return Finding.error(
-        "GPU052",
-        f"node pool {pool.name} has no kernel, so there is no precompiled driver for its nodes",
-        path=f"{pool.path}.kernel",
-        why=f"with {switch} each kernel has an image and a DaemonSet of its own",
-        remedy=f"set {pool.path}.kernel to what `uname -r` prints there, or {switch}: false",
-    )
+    return refused("GPU052", f"nodePools[{pool.index}].kernel", pool=pool.name, switch=view.at("driver.usePrecompiled"))
 
 
 def two_systems(pool: Pool, view: DriverView, first: System, second: System) -> Finding:
     """The finding that POOL has its kernel with another system than a pool of VIEW before it."""
-    return Finding.error(
+    return refused(
         "GPU053",
-        f"kernel {pool.said.kernel} is said to run on {first.text} and on {second.text}",
-        path=f"{pool.path}.kernel",
-        why="the kernel alone selects the nodes of a precompiled driver, so one image would have to fit both systems",
-        remedy=f"correct os or kernel of {pool.path}, or set spec.{view.at('driver.usePrecompiled')}: false",
+        f"nodePools[{pool.index}].kernel",
+        kernel=pool.said.kernel,
+        first=first.text,
+        second=second.text,
+        pool=pool.path,
+        switch=view.at("driver.usePrecompiled"),
     )

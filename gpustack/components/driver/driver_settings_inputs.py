@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from ...catalog.releases import release
 from ...model import Finding
 from ..parts.common_inputs import Inputs, Pairs, dump, image, on_openshift, pairs, pull_policy
+from ..refusals import refused
 from .driver_files_inputs import SECTION, SUSE_IDS, SUSE_MODULES, Files, HostFile, Use, files, ordered, subscriptions
 from .driver_pools_inputs import NAME, Target
 from .driver_toolkit_inputs import DriverToolkit
@@ -173,15 +174,7 @@ def module(view: DriverView, path: Literal["gds", "gdrcopy"], target: Target) ->
 def refusals(view: DriverView) -> list[Finding]:
     """What no driver can do, whatever the nodes run (operator.md 7.1, 10.1; cases 61 and 71)."""
     findings = [
-        Finding.error(
-            "GPU056",
-            f"the driver's container has no {probe} to set",
-            path=f"spec.{view.at(f'driver.{probe}')}",
-            why="only its start is probed: killing a running driver takes the GPUs from all pods of the node. "
-            "NVIDIA's operator crashes on this field",
-            remedy=f"remove spec.{view.at(f'driver.{probe}')}; spec.{view.at('driver.startupProbe')} says how long a "
-            "driver may take to start",
-        )
+        refused("GPU056", view.at(f"driver.{probe}"), probe=probe, startup=view.at("driver.startupProbe"))
         for probe in ("livenessProbe", "readinessProbe")
         if getattr(view.driver, probe) is not None
     ]
@@ -190,27 +183,14 @@ def refusals(view: DriverView) -> list[Finding]:
 
 def precompiled_refusals(view: DriverView) -> list[Finding]:
     """What a precompiled driver can't do."""
-    switch = f"spec.{view.at('driver.usePrecompiled')}: false"
+    switch = view.at("driver.usePrecompiled")
     findings = [
-        Finding.error(
-            "GPU054",
-            f"{name} can't be used with a precompiled driver",
-            path=f"spec.{view.at(f'{path}.enabled')}",
-            why="its module is built from the driver's sources, which a precompiled image does not have",
-            remedy=f"set spec.{view.at(f'{path}.enabled')}: false, or {switch}",
-        )
+        refused("GPU054", view.at(f"{path}.enabled"), name=name, switch=switch)
         for path, name in (("gds", "GPUDirect Storage"), ("gdrcopy", "GDRCopy"))
         if getattr(view, path).enabled
     ]
     findings += [
-        Finding.error(
-            "GPU055",
-            "a precompiled driver can't be named by a digest",
-            path=f"spec.{view.at(f'driver.{field}')}",
-            why="a digest is one image, and each kernel has its own",
-            remedy=f"name the image without digest, with spec.{view.at('driver.version')} a branch such as "
-            f'"580", or set {switch}',
-        )
+        refused("GPU055", view.at(f"driver.{field}"), version=view.at("driver.version"), switch=switch)
         for field in ("version", "image")
         if "sha256:" in (getattr(view.driver, field) or "")
     ]

@@ -16,6 +16,7 @@ from ...model import Finding, FindingsError, numbers
 from ...policy.language import reconciler
 from ..parts.common_inputs import Common, Inputs, dump, dumped
 from ..reconciler.rollout_inputs import managers_evict
+from ..refusals import refused
 from .driver_digest_inputs import digest_of_driver
 from .driver_files_inputs import DRIVERS, Part
 from .driver_pools_inputs import Target, sanitised
@@ -240,14 +241,7 @@ def refusals(view: DriverView) -> list[Finding]:
         and needs_open(version)
     ):
         findings.append(
-            Finding.error(
-                "GPU059",
-                f"GPUDirect Storage {version} needs the open kernel modules",
-                path=f"spec.{view.at('driver.kernelModuleType')}",
-                why="since v2.17.5 nvidia-fs builds with the open kernel modules alone; an image named by a digest may "
-                "be any version",
-                remedy=f"set spec.{view.at('driver.kernelModuleType')}: open, or spec.{view.at('gds.enabled')}: false",
-            )
+            refused("GPU059", view.at("driver.kernelModuleType"), version=version, switch=view.at("gds.enabled"))
         )
     return findings
 

@@ -15,6 +15,7 @@ from ...cluster.resolve import resolve
 from ...model import Finding, FindingsError
 from ...policy.language import cluster, images
 from ...policy.language.carried import Carried
+from ..refusals import refused
 
 if TYPE_CHECKING:
     from ...cluster.resolve import Cluster
@@ -171,9 +172,12 @@ def image(spec: ClusterPolicySpec, section: Any, path: str, *, suffix: str = "",
     repository, name, version = section.repository or "", section.image or "", section.version or ""
     reference = images.composed(repository, name, version)
     if reference is None and name and not repository and not version:
-        raise FindingsError(_untagged(name, path, at))
+        raise FindingsError(refused("GPU040", at(f"{path}.image"), "untagged", section=path, name=name))
     if reference is None:
-        raise FindingsError(_incomplete({"repository": repository, "image": name, "version": version}, path, at))
+        parts = {"repository": repository, "image": name, "version": version}
+        lacks = [field for field, value in parts.items() if not value]
+        place, whole, missing = at(f"{path}.{lacks[0]}"), at(f"{path}.image"), " and no ".join(lacks)
+        raise FindingsError(refused("GPU040", place, "incomplete", section=path, missing=missing, image=whole))
     if repository and (images.is_tagged(name) or (images.registry(name) and repository in _published(spec))):
         raise FindingsError(_twice(name, reference, path, at))
     if suffix and "sha256:" not in reference:
@@ -192,44 +196,19 @@ def _published(spec: ClusterPolicySpec) -> set[str | None]:
     return {known.nfd_image.repository, *(each.repository for each in known.images.values())}
 
 
-def _incomplete(parts: dict[str, str], path: str, at: Callable[[str], str]) -> Finding:
-    missing = [field for field, value in parts.items() if not value]
-    return Finding.error(
-        "GPU040",
-        f"{path} has no {' and no '.join(missing)}, so there is no image to run",
-        path=f"spec.{at(f'{path}.{missing[0]}')}",
-        why="an image needs repository, image and version; what is missing has no default here, and with `defaults: "
-        "operator` a section has the release's image whole or not at all",
-        remedy=f"set spec.{at(f'{path}.{missing[0]}')}, or put the whole reference into spec.{at(f'{path}.image')} "
-        "alone",
-    )
-
-
-def _untagged(name: str, path: str, at: Callable[[str], str]) -> Finding:
-    """The finding for the image NAME, which stands alone."""
-    return Finding.error(
-        "GPU040",
-        f"{path}.image has neither tag nor digest: {name}",
-        path=f"spec.{at(f'{path}.image')}",
-        why="without repository and version beside it, it is the whole reference, and container runtimes would pull "
-        "whatever :latest is at the moment",
-        remedy=f"put the tag or the digest behind it ({name}:1.0), or set repository and version beside it",
-    )
-
-
 def _twice(name: str, reference: str, path: str, at: Callable[[str], str]) -> Finding:
     """The finding for the image NAME, which has a registry or a tag of its own beside repository and version."""
     before, _, last = name.rpartition("/")
     tag = re.split("[:@]", last, maxsplit=1)[1] if images.is_tagged(name) else ""
     parts = {"repository": before, "image": re.split("[:@]", last)[0], "version": tag}
     split = ", ".join(f"{field}: {value}" for field, value in parts.items() if value)
-    return Finding.error(
+    return refused(
         "GPU045",
-        f"{path}.image names a {'version' if tag else 'registry'} itself, beside repository and version",
-        path=f"spec.{at(f'{path}.image')}",
-        why=f"the three are put together to {reference}, and there is no such image",
-        remedy=f"write it in parts ({split}); or whole, with registry and tag, and repository and version left out, or "
-        'set to "" where a layer sets them',
+        at(f"{path}.image"),
+        section=path,
+        part="version" if tag else "registry",
+        reference=reference,
+        split=split,
     )
 
 

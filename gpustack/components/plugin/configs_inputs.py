@@ -18,10 +18,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ...catalog import gpus, mig, plugin_config
 from ...cluster import metrics, mig_layouts
 from ...cluster.resolve import resolve
-from ...model import Finding, FindingsError
+from ...model import FindingsError
 from ...policy.language import reconciler
 from ...text.emit import emit_value
 from ..parts.common_inputs import Inputs
+from ..refusals import refused
 
 if TYPE_CHECKING:
     from ...cluster.pool import Pool
@@ -84,7 +85,7 @@ def from_cluster(cluster: Cluster) -> ConfigsInputs | None:
     maps = {}
     for section, effective in every.items():
         if effective.data is not None and effective.name not in brought:
-            refuse_large(effective.data, effective.name, f"spec.{section}.data")
+            refuse_large(effective.data, effective.name, f"{section}.data")
             maps[effective.name] = effective.data
     return ConfigsInputs(namespace=spec.cluster.namespace, config_maps=maps) if maps else None
 
@@ -97,14 +98,7 @@ def plugin_config_map(spec: ClusterPolicySpec) -> InEffect:
     refuse_both(spec.devicePlugin.config, "devicePlugin.config", sharing[0], spec)
     if any(pool.name == EXCLUSIVE for pool in sharing):
         position = next(index for index, pool in enumerate(spec.nodePools) if pool.name == EXCLUSIVE)
-        raise FindingsError.of(
-            "GPU042",
-            f"a pool called {EXCLUSIVE!r} shares its GPUs",
-            path=f"spec.nodePools[{position}].name",
-            why=f"each pool's configuration is called like the pool, and {EXCLUSIVE!r} is the one of all "
-            "nodes that share nothing",
-            remedy="give the pool another name",
-        )
+        raise FindingsError(refused("GPU042", f"nodePools[{position}].name", "shares", pool=EXCLUSIVE))
     configs = {
         EXCLUSIVE: {"version": "v1"},
         **{pool.name: plugin_config_of(pool) for pool in resolve(spec).pools if pool.said in sharing},
@@ -169,7 +163,7 @@ def mig_config_map(spec: ClusterPolicySpec) -> InEffect:
     known = set(config["mig-configs"])
     for position, pool in enumerate(spec.nodePools):
         if pool in own and pool.name in known:
-            raise FindingsError(taken(position, pool.name))
+            raise FindingsError(refused("GPU042", f"nodePools[{position}].name", "layout", pool=pool.name))
     layouts = {pool.name: elements(pool.sharing.mig, pool.gpusPerNode) for pool in own if pool.sharing.mig}
     return InEffect(MIG, {"config.yaml": emit_value({**config, "mig-configs": {**config["mig-configs"], **layouts}})})
 
@@ -243,17 +237,6 @@ def element(devices: str | list[int], layout: dict[str, int]) -> dict[str, Any]:
     return {"devices": devices, "mig-enabled": bool(layout), **({"mig-devices": layout} if layout else {})}
 
 
-def taken(position: int, name: str) -> Finding:
-    """The finding for a pool that is called like a layout of the release."""
-    return Finding.error(
-        "GPU042",
-        f"the pool {name!r} has a MIG layout of its own, and the release has a layout of that name",
-        path=f"spec.nodePools[{position}].name",
-        why="each pool's layout is called like the pool; it would replace the release's",
-        remedy="give the pool another name",
-    )
-
-
 def gpu_clients_map(spec: ClusterPolicySpec) -> InEffect:
     """Programs that the MIG manager stops while it changes a layout."""
     return inline(spec, spec.migManager.gpuClientsConfig, CLIENTS) if spec.migManager.enabled else InEffect("")
@@ -281,13 +264,7 @@ def refuse_large(data: Mapping[str, Any], name: str, path: str) -> None:
     """Refuse the DATA of the ConfigMap NAME, which comes from PATH, where the API server would."""
     size = sum(len(str(text).encode()) for text in data.values())
     if size > MOST_BYTES:
-        raise FindingsError.of(
-            "GPU044",
-            f"the ConfigMap {name} would have {size:,} bytes",
-            path=path,
-            why=f"the API server takes {MOST_BYTES:,} at most",
-            remedy="divide it, or leave out what is not needed",
-        )
+        raise FindingsError(refused("GPU044", path, name=name, size=f"{size:,}", most=f"{MOST_BYTES:,}"))
 
 
 def config_text(value: Any) -> str:
@@ -314,11 +291,4 @@ def refuse_both(config: NamedConfigs, path: str, pool: NodePool, spec: ClusterPo
     """Refuse a configuration that is given beside the sharing of POOL."""
     if config.name or config.data:
         position = [each.name for each in spec.nodePools].index(pool.name)
-        raise FindingsError.of(
-            "GPU041",
-            f"{path} and the sharing of pool {pool.name!r} both say how GPUs are configured",
-            path=f"spec.{path}",
-            why="sharing compiles to a ConfigMap of its own; the component reads one of the two",
-            remedy=f"move what spec.{path} says into nodePools[].sharing, or leave out "
-            f"spec.nodePools[{position}].sharing",
-        )
+        raise FindingsError(refused("GPU041", path, pool=pool.name, position=position))

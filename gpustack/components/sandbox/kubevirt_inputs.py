@@ -10,6 +10,7 @@ from ...cluster.resolve import resolve
 from ...cluster.virtual import mediated_devices, pci_devices
 from ...model import Finding, FindingsError
 from ..parts.common_inputs import Inputs, on_openshift
+from ..refusals import refused
 
 if TYPE_CHECKING:
     from ...cluster.resolve import Cluster
@@ -60,9 +61,9 @@ def from_cluster(cluster: Cluster) -> KubeVirtInputs | None:
         mediated_of_pools(spec, findings), external, ((each.name, each) for each in section.mediatedDevices)
     )
     if section.featureGates is not None and target(spec) == "hyperconverged":
-        findings.append(GATES)
+        findings.append(refused("GPU083", "kubevirt.featureGates"))
     if not pci and not mediated and not findings:
-        findings.append(nothing(spec))
+        findings.append(refused("GPU082", "kubevirt", "kata" if cluster.kata else "none"))
     if findings:
         raise FindingsError(*findings)
     name, namespace = place(spec)
@@ -118,7 +119,9 @@ def pci_of_pools(spec: ClusterPolicySpec, findings: list[Finding]) -> list[tuple
         if product is not None:
             devices += pci_devices(product)
         elif not section.pciDevices:
-            findings.append(unknown_gpu(index, pool))
+            at, said = f"nodePools[{index}].gpuProduct", pool.gpuProduct
+            unknown = refused("GPU080", at, "unknown" if said else "unsaid", product=said, pool=pool.name)
+            findings.append(unknown)
     return devices
 
 
@@ -128,7 +131,7 @@ def mediated_of_pools(spec: ClusterPolicySpec, findings: list[Finding]) -> list[
     for index, pool in pools(spec, "vm-vgpu"):
         types = mediated_devices(resolve(spec).of(pool))
         if not types and not section.mediatedDevices:
-            findings.append(unknown_types(index, pool))
+            findings.append(refused("GPU081", f"nodePools[{index}].vgpu.config", pool=pool.name))
         devices += types
     return devices
 
@@ -137,54 +140,3 @@ def policy(spec: ClusterPolicySpec) -> KubeVirt:
     """The section of SPEC, which is there."""
     assert spec.kubevirt is not None, "asked for by from_cluster alone"  # noqa: S101 - narrows the type
     return spec.kubevirt
-
-
-def unknown_gpu(index: int, pool: NodePool) -> Finding:
-    """The finding that nothing tells the PCI id of the GPUs of pool INDEX."""
-    given = f"the GPU {pool.gpuProduct} of node pool {pool.name} is not known" if pool.gpuProduct else ""
-    return Finding.error(
-        "GPU080",
-        given or f"node pool {pool.name} has no gpuProduct, so KubeVirt can't permit its GPUs",
-        path=f"spec.nodePools[{index}].gpuProduct",
-        why="KubeVirt permits a GPU by its PCI id, which the product tells",
-        remedy=f"set spec.nodePools[{index}].gpuProduct, or list the GPU under spec.kubevirt.pciDevices",
-    )
-
-
-def unknown_types(index: int, pool: NodePool) -> Finding:
-    """The finding that nothing tells the vGPU types of pool INDEX."""
-    return Finding.error(
-        "GPU081",
-        f"nothing says which vGPU types node pool {pool.name} has, so KubeVirt can't permit them",
-        path=f"spec.nodePools[{index}].vgpu.config",
-        why="KubeVirt permits a vGPU by the name of its type",
-        remedy=f"set spec.nodePools[{index}].vgpu.config to a set of the vGPU device manager's configuration, such as "
-        f"A10-24Q, or its gpuProduct where the default set is meant, or list the types under "
-        "spec.kubevirt.mediatedDevices",
-    )
-
-
-def nothing(spec: ClusterPolicySpec) -> Finding:
-    """The finding that no device would be permitted."""
-    why = (
-        "Kata containers get their GPUs without KubeVirt"
-        if resolve(spec).kata
-        else "no node pool serves virtual machines"
-    )
-    return Finding.error(
-        "GPU082",
-        "there is no GPU that KubeVirt could permit",
-        path="spec.kubevirt",
-        why=why,
-        remedy="set sandboxWorkloads.enabled, and nodePools[].workload to vm-passthrough or vm-vgpu, or leave out "
-        "spec.kubevirt",
-    )
-
-
-GATES = Finding.error(
-    "GPU083",
-    "the HyperConverged operator sets KubeVirt's feature gates itself",
-    path="spec.kubevirt.featureGates",
-    why="it writes the whole KubeVirt object; HostDevices is always among its gates",
-    remedy="leave out spec.kubevirt.featureGates, or set spec.kubevirt.target: kubevirt",
-)
