@@ -7,6 +7,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from gpustack.policy.loading.load import policy_files
 from tests.control_plane.cluster import ROOT
 from tests.engines import record
 
@@ -55,7 +56,7 @@ def _cell(clusters: Mapping[str, str]) -> str:
     if {*clusters} == {"own"}:
         return "a cluster of its own" if every else "failed"
     said = ", ".join(sorted(every))
-    if len(every) == len(list((ROOT / "policies").glob("*.yaml"))):
+    if len(every) == len(policy_files(ROOT / "policies", "policies")):
         said = f"all {len(every)}"
     return "; ".join(filter(None, (said, f"not {', '.join(sorted(failed))}" if failed else ""))) or "not tried"
 

@@ -32,7 +32,8 @@ class Written:
         return resolve(self.spec)
 
     def by(self, path: str) -> OriginKind | None:
-        """Who wrote the value at PATH ("spec.driver.version"): gpustack, release, platform, derived, layer or policy.
+        """Who wrote the value at PATH ("spec.driver.version"): gpustack, release, platform, derived, layer, change
+        or policy.
 
         For a mapping or a list, whoever wrote the highest-ranking part of it. None where nobody wrote anything.
         """
@@ -41,8 +42,8 @@ class Written:
         return origin.kind if origin else None
 
     def by_user(self, path: str) -> bool:
-        """Whether the value at PATH was written by a person: in the cluster's policy or in a layer."""
-        return self.by(path) in {"layer", "policy"}
+        """Whether the value at PATH was written by a person: in the cluster's policy, a layer or a change."""
+        return self.by(path) in {"layer", "change", "policy"}
 
 
 @dataclass(frozen=True)

@@ -32,6 +32,7 @@ VERBS = {
     "diff": "show what changes, once for all clusters it changes in (exit 1 when anything does)",
     "accept": "accept findings of diff: who, until when, why, for what is there now",
     "report": "write one HTML page: the fleet, its GPUs and findings, and what changes against a base",
+    "promote": "take a change one ring further, or back, and commit that",
     "check": "tell whether dist/ is what the policies render to (exit 3 when it isn't)",
     "validate": "let kubeconform give a second opinion on dist/",
     "bootstrap": "print the root object by which Argo CD or Flux syncs the rest; applies nothing",

@@ -1,8 +1,10 @@
 """gpustack affected: which clusters changed files concern, so that CI looks at these alone.
 
-A policy concerns its cluster, a layer the clusters that extend it, `waivers.yaml` all clusters, and what lies in dist/
-the cluster whose folder that is, its engine's objects included. A file that is gone counts as well, a link is what it
-leads to as well, and a folder is all that is in it. What lies elsewhere concerns no cluster.
+A policy concerns its cluster, a layer the clusters that extend it, `waivers.yaml` and `fleet.yaml` all clusters, and
+what lies in dist/ the cluster whose folder that is, its engine's objects included. A change concerns the rings that
+have it and the next, from which it may have been taken back; all, where none has it or it is gone. A file that is gone
+counts as well, a link is what it leads to as well, and a folder is all that is in it. What lies elsewhere concerns no
+cluster.
 """
 
 from __future__ import annotations
@@ -10,6 +12,7 @@ from __future__ import annotations
 import argparse
 import os
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -92,20 +95,37 @@ def affected(changed: Iterable[str], out: Path) -> set[str]:
     """The clusters that the files CHANGED concern."""
     from ..compiler.index import clusters_in
     from ..policy.loading.load import WAIVERS, layers_of
+    from ..policy.loading.rings import is_shared
     from .render import index_source
 
     files = Files.of(changed)
     fleet = {path: common.name_of(path) or path.stem for path in common.select([])}
     clusters = set[str]()
+    far = far_changes(fleet)
+    shared = f"{os.path.abspath(common.POLICIES)}/"
+    lost = any(is_shared(name.removeprefix(shared), layers=False) and not os.path.lexists(name) for name in files.named)
     for path, cluster in fleet.items():
-        own = {path, path.parent / WAIVERS, *layers_of(path)}
-        if any(concerned(files, each) for each in own) or below(files, out, cluster):
+        own = {path, path.parent / WAIVERS, *layers_of(path)} - far.get(path, set())
+        if lost or any(concerned(files, each) for each in own) or below(files, out, cluster):
             clusters.add(cluster)
     for cluster in clusters_in(out):
         gone = index_source(out, cluster)
         if (gone and not os.path.lexists(gone) and concerned(files, gone)) or below(files, out, cluster):
             clusters.add(cluster)
     return clusters
+
+
+def far_changes(policies: Iterable[Path]) -> dict[Path, set[Path]]:
+    """The files of changes that have not come near the rings of POLICIES; nothing where one of them can't be read."""
+    from ..policy.loading.envelope import open_policy
+    from ..policy.loading.rings import rings_of
+    from ..text.read import read
+
+    with suppress(InputError):
+        rings = rings_of(Path(common.POLICIES).absolute(), str)
+        opened = {path: open_policy(read(path, str(path))) for path in policies} if rings.changes else {}
+        return {path: {Path(each.document.file) for each in rings.far(policy)} for path, policy in opened.items()}
+    return {}
 
 
 def concerned(files: Files, path: str | Path) -> bool:

@@ -18,6 +18,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from ..catalog.kinds import FOLDER
 from ..gitops import engines, place
 from ..policy.loading.brought import LIST
+from ..policy.loading.load import BESIDE
+from ..policy.loading.rings import is_shared, shared_files
 from . import common
 from .comparison import New, Sides, side_of
 from .git import Entry, Git, blob_name
@@ -30,9 +32,9 @@ if TYPE_CHECKING:
     from .policies import Spec
 
 
-LAYERS = f"{common.POLICIES}/layers/"
 LINKS = 8
 """Links that may lead from one to the next."""
+BELOW = f"{common.POLICIES}/"
 Shown = dict[str, dict[str, str]]
 """For each cluster its files and the names of their texts."""
 
@@ -210,8 +212,9 @@ class Merged(Policies):
         from ..compiler.executor import Executor
 
         self._content = dict(content)
-        layers = {path[len(LAYERS) :]: content[path] for path in sorted(content) if path.startswith(LAYERS)}
-        stamp = sources.stamp_of_layers((name, data) for name, data in layers.items() if "/" not in name)
+        stamp = sources.stamp_of_layers(
+            (path.removeprefix(BELOW), content[path]) for path in sorted(content) if shared_by_many(path)
+        )
         known: list[Source] = []
         fresh: list[Path] = []
         for path in filter(_is_policy, sorted(content)):
@@ -227,10 +230,10 @@ class Merged(Policies):
         super().__init__(project, [*known, *more], same)
 
     def _write(self, project: Project, paths: Iterable[Path]) -> None:
-        """Write what is at PATHS, and the layers."""
+        """Write what is at PATHS, and what many clusters share."""
         wanted = {path.relative_to(project.root).as_posix() for path in paths}
         if wanted:
-            for path in [path for path in self._content if path in wanted or path.startswith(LAYERS)]:
+            for path in [path for path in self._content if path in wanted or shared_by_many(path)]:
                 target = project.root / path
                 target.parent.mkdir(parents=True, exist_ok=True)
                 target.write_bytes(self._content.pop(path))
@@ -242,17 +245,19 @@ class Merged(Policies):
 
 def _is_policy(path: str) -> bool:
     """Whether the file PATH, from the project on, is a policy by its name."""
-    from ..policy.loading.load import WAIVERS
+    name = path.removeprefix(BELOW)
+    return not name.startswith(".") and name.endswith((".yaml", ".yml")) and "/" not in name and name not in BESIDE
 
-    name = path.removeprefix(f"{common.POLICIES}/")
-    return not name.startswith(".") and name.endswith((".yaml", ".yml")) and "/" not in name and name != WAIVERS
+
+def shared_by_many(path: str) -> bool:
+    """Whether the file PATH, from the project on, is a layer, a change or the rings."""
+    return path.startswith(BELOW) and is_shared(path.removeprefix(BELOW))
 
 
 def unchanged_policies(git: Git, blobs: Mapping[str, str], now: Policies) -> dict[str, str]:
     """The paths among BLOBS of policies that are the same now, with all layers, and the clusters that they describe."""
-    layers = Path(common.POLICIES) / "layers"
-    here = {path.as_posix() for path in layers.iterdir()} if layers.is_dir() else set()
-    there = {path for path in blobs if path.startswith(f"{layers.as_posix()}/")}
+    here = {path.as_posix() for path in shared_files(Path(common.POLICIES)).values()}
+    there = {path for path in blobs if shared_by_many(path)}
     if here != there or not all(_as_merged(git, blobs, path) for path in there):
         return {}
     return {
@@ -274,8 +279,8 @@ def reworded_files(git: Git, blobs: Mapping[str, str], now: Policies, told: Set[
     from ..policy.loading.load import layers_of
 
     paths = {source.path.as_posix() for name, source in now.sources.items() if name not in told}
-    layers = {path for path in blobs if path.startswith(LAYERS)}
-    layers |= {path.as_posix() for path in Path(LAYERS).glob("*.yaml") if path.is_file()}
+    beside = shared_files(Path(common.POLICIES)).values()
+    layers = {path for path in (*blobs, *(each.as_posix() for each in beside)) if path.startswith(f"{BELOW}layers/")}
     if any(not _as_merged(git, blobs, path) for path in layers):
         known = [layers_of(source.path) for name, source in now.sources.items() if name in told]
         layers -= {os.path.relpath(path) for each in known for path in each}

@@ -261,13 +261,15 @@ def unknown(word: str, names: Sequence[str], where: str = POLICIES) -> Finding:
 
 
 def changed_since(reference: str, fleet: Sequence[Path]) -> list[Path]:
-    """The policies of FLEET that differ from Git's REFERENCE, or whose layers do."""
+    """The policies of FLEET that differ from Git's REFERENCE, or whose layers do, or changes or rings."""
     from ..policy.loading.load import layers_of
+    from ..policy.loading.rings import CHANGES, FLEET
     from .git import Git
 
     git = Git("--changed-since asks Git which policies differ", "install Git, or name the clusters to render")
     commit = git.commit(reference)
-    needed = {path: [path, *layers_of(path)] for path in fleet}
+    gone = [Path(name) for name in git.entries(commit, f"{POLICIES}/{CHANGES}", f"{POLICIES}/{FLEET}")]
+    needed = {path: [path, *layers_of(path), *gone] for path in fleet}
     # What a link leads to counts, and where it leads.
     names = {name: (name, name.resolve()) for files in needed.values() for name in files}
     changed = git.changed(commit, {each for both in names.values() for each in both})

@@ -51,10 +51,10 @@ def run(options: argparse.Namespace) -> int:
     said: set[str] = set()
     for left, row in rows:
         where = str(row.location)
-        print(printable(f"{left:<{min(width, 90) + 2}}  {row.origin.kind}: {where}" if where else left))
+        print(printable(f"{left:<{min(width, 90) + 2}}  {_kind(row.origin)}: {where}" if where else left))
         for value, origin, location in row.overrides:
-            line = f"    overrides {origin.kind}: {location}  {shown(value)}"
-            if (origin.kind == "layer" or isinstance(value, list | dict)) and line not in said:
+            line = f"    overrides {_kind(origin)}: {location}  {shown(value)}"
+            if (origin.kind in {"layer", "change"} or isinstance(value, list | dict)) and line not in said:
                 said.add(line)
                 print(printable(line))
     return 0
@@ -70,7 +70,13 @@ def shown(value: Any) -> str:
 
 
 def _row(value: Any, origin: Origin, location: Location) -> dict[str, Any]:
-    return {"value": value, "origin": origin.kind, "where": str(location)}
+    ring = {"ring": origin.ring} if origin.kind == "change" else {}
+    return {"value": value, "origin": origin.kind, "where": str(location), **ring}
+
+
+def _kind(origin: Origin) -> str:
+    """The sort of part that wrote a value; of a change with the ring that it has come to."""
+    return f"change up to the ring {origin.ring}" if origin.ring else origin.kind
 
 
 def _below(row: Explained) -> dict[str, Any]:

@@ -13,12 +13,13 @@ from pathlib import Path
 
 from ..model import Finding, InputError, Location
 from ..policy.loading.load import LAYERS, WAIVERS
+from ..policy.loading.rings import CHANGES, FLEET
 from ..text.programs import work_tree
 
 POLICIES = "policies"
 PLAIN = (
     *("dist.allow.yaml", "constructs.allow.yaml", "images.lock", "acceptances.yaml", "gpustack.lock"),
-    *(WAIVERS, f"{POLICIES}/{WAIVERS}"),
+    *(WAIVERS, f"{POLICIES}/{WAIVERS}", f"{POLICIES}/{FLEET}"),
     *("requirements.txt", ".gitattributes", ".gitmodules"),
 )
 """What steers the review, or says what is pinned: by a link a review would look at one file and we at another."""
@@ -28,17 +29,21 @@ def refuse(out: str = "dist") -> None:
     """Raise InputError for links of the project in the current folder that lead out of it, or stand where none may; OUT
     is its rendered folder.
     """
-    findings = [*steering(), *rendered(Path(out)), *leading_out([Path(POLICIES), Path(POLICIES) / LAYERS])]
+    findings = [
+        *steering(),
+        *rendered(Path(out)),
+        *leading_out(Path(POLICIES) / each for each in ("", LAYERS, CHANGES)),
+    ]
     if findings:
         raise InputError(*findings)
 
 
 def refuse_files(paths: Iterable[Path]) -> None:
-    """Raise InputError for those of PATHS, policy files, that lie in the clone and lead out of it, and for layers that
-    do.
+    """Raise InputError for those of PATHS, policy files, that lie in the clone and lead out of it, and for layers and
+    changes that do.
     """
     known = list(paths)
-    folders = dict.fromkeys(path.parent / LAYERS for path in known)
+    folders = dict.fromkeys(path.parent / each for path in known for each in (LAYERS, CHANGES))
     layers = [Path(entry.path) for folder in folders if folder.is_dir() for entry in os.scandir(folder)]
     findings = [*leading_out(known), *leading_out(folders), *leading_out(layers)]
     if findings:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import datetime
 import functools
+import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -74,6 +76,7 @@ def expectations(options: argparse.Namespace, paths: Sequence[Path]) -> list[Ask
     from .live import connect
 
     connect.files_stand_in(options)  # before anything is rendered
+    options.looked_at = time.time()
     asked, same = list[Asked](), dict[str, Expected]()
     with common.project(options) as project:
         for source in fleet.compiled(project, paths):
@@ -104,7 +107,7 @@ def tell(options: argparse.Namespace, found: Mapping[str, Sequence[Finding]], ve
     grouped = group((name, each) for name, findings in found.items() for each in findings)
     grouped.sort(key=lambda item: SEVERITIES.index(item[0].severity))
     lint = Lint(tuple(found), tuple(GroupedFinding(each, tuple(names)) for each, names in grouped), False, 1)
-    code = formats.tell(options.format, Report(lint, ("error",), verb))
+    code = formats.tell(options.format, Report(lint, ("error",), verb, moment(options.looked_at)))
     if len(found) > 1 and options.format == "text":
         width = max(map(len, found))
         print(f"{'':<{width}}  errors  warnings  notes")
@@ -122,9 +125,15 @@ def seen(options: argparse.Namespace, expected: Expected, kinds: Sequence[Kind])
     if not options.sources:
         return connect.run(options, lambda cluster: look(cluster, kinds))
     paths = [path for source in options.sources for path in files.files(Path(source))]
+    options.looked_at = min((path.stat().st_mtime for path in paths), default=options.looked_at)
     state = of_files(body for path in dict.fromkeys(paths) for body in files.objects(path))
     if not state.objects:
         what = f"{', '.join(options.sources[:3])} holds no object of a cluster"
         remedy = f"kubectl get nodes -o yaml, and kubectl -n {expected.namespace} get pods,daemonsets -o yaml"
         raise InputError.of("GPU936", what, remedy=remedy)
     return state
+
+
+def moment(seconds: float) -> str:
+    """A time of the system's clock as RFC 3339."""
+    return datetime.datetime.fromtimestamp(seconds, datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from ..model import Finding, InputError
 from . import fleet, sources
+from .ahead import ahead
 from .executor import Executor
 from .judge import Decisions, GroupedFinding
 
@@ -34,8 +35,12 @@ def lint(project: sources.Project, paths: Sequence[Path], progress: sources.Prog
         usable, unusable = sources.read_sources(project, paths, executor, progress)
         decisions, wrong = read_decisions(project, paths)
         judgement = fleet.judge_sources(project, usable, decisions, executor, progress, notes=True)
+        later = []
+        for folder in {path.parent for path in paths if fleet.is_whole(path.parent, usable)}:
+            beside = [source for source in usable if source.path.parent == folder]
+            later += ahead(project, folder, beside, decisions.rules, executor)
     unusable += wrong
-    findings = [*(GroupedFinding(finding, ()) for finding in unusable), *judgement.findings]
+    findings = [*(GroupedFinding(finding, ()) for finding in unusable), *judgement.findings, *later]
     return Lint(
         tuple(dict.fromkeys(source.name for source in usable)),
         in_order(findings),

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 
 from ..model import Finding, GpustackError, InputError, Location, few
 from ..policy.loading.load import display
+from ..policy.loading.rings import shared_files
 from ..text.regular import read_regular
 from ..text.source import LIMIT
 from . import node
@@ -159,23 +160,23 @@ def name_location(source: Source) -> Location:
 
 
 def stamp_of(path: Path, root: Path, layers: dict[Path, str]) -> str:
-    """Names the bytes of PATH and of every layer that it may extend, "" when it can't be read.
+    """Names the bytes of PATH and of all that may be merged with it, layers, changes and rings, "" when it can't be
+    read.
 
     LAYERS is filled by folder.
     """
     folder = path.parent
     try:
         if folder not in layers:
-            below = folder / "layers"
-            files = sorted(below.iterdir()) if below.is_dir() else []
-            layers[folder] = stamp_of_layers((file.name, _bytes(file)) for file in files if file.is_file())
+            files = sorted(shared_files(folder).items())
+            layers[folder] = stamp_of_layers((name, _bytes(file)) for name, file in files)
         return stamp_of_bytes(display(path, root), _bytes(path), layers[folder])
     except (OSError, ValueError):  # ValueError: a NUL in the name
         return ""
 
 
 def stamp_of_layers(files: Iterable[tuple[str, bytes]]) -> str:
-    """Names the layers FILES, by their names and contents in the order of the names."""
+    """Names the layers, changes and rings FILES, by their names and contents in the order of the names."""
     return digest(*(part for file in files for part in file))
 
 

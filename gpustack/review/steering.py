@@ -41,8 +41,8 @@ FILES = (
 )
 """Files that are known to steer, by their paths from the project on; * is anything but a slash. Below .github and
 .gitlab all are meant. `init` asks for owners of them."""
-JUDGED = re.compile(r"policies/[^/.][^/]*\.ya?ml|policies/layers/[^/.][^/]*\.yaml")
-"""What is read as a policy or a layer: `diff` tells what a change of it does."""
+JUDGED = re.compile(r"policies/[^/.][^/]*\.ya?ml|policies/(?:layers|changes)/[^/.][^/]*\.yaml")
+"""What is read as a policy, a layer, a change or the rings: `diff` tells what a change of it does."""
 KNOWN_TEXT = re.compile(
     r"(README|CHANGELOG|CONTRIBUTING|SECURITY|CODE_OF_CONDUCT)\.md|LICENSE(\.md|\.txt)?|NOTICE(\.md|\.txt)?"
     r"|policies/README\.md|docs/([a-z0-9][a-z0-9_-]*/)*(README\.md|[a-z0-9][a-z0-9_-]*\.(md|png|txt))"

@@ -51,6 +51,14 @@ def test_examples_compile(place: str, text: str, tmp_path: Path, store: Store) -
             "metadata": {"name": "example"},
             "spec": {**FRAME, **data, "cluster": {**FRAME["cluster"], **data.get("cluster", {})}},
         }
+    if data["kind"] in {"Fleet", "PolicyChange"}:  # beside a policy, and beside each other
+        beside = {"Fleet": "fleet.yaml", "PolicyChange": "changes/example.yaml"}
+        fleet = {"rings": [{"name": "canary", "clusters": ["example"]}]}
+        frame = {"apiVersion": "gpustack.dev/v1alpha1", "kind": "Fleet", "spec": fleet}
+        for name, content in ((beside["Fleet"], frame), (beside[data["kind"]], {**data, "metadata": None})):
+            (tmp_path / name).parent.mkdir(exist_ok=True)
+            (tmp_path / name).write_text(yaml.safe_dump(content), encoding="utf-8")
+        data = {**frame, "kind": "ClusterPolicy", "metadata": {"name": "example"}, "spec": FRAME}
     for name in data["spec"].get("extends", []):
         layer = tmp_path / "layers" / f"{name}.yaml"
         layer.parent.mkdir(exist_ok=True)

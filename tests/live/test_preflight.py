@@ -17,7 +17,7 @@ from gpustack.live import Expected, of_files
 from gpustack.live.preflight import preflight
 from gpustack.live.reports import facts
 from gpustack.model import Body, Finding
-from gpustack.policy.loading.load import load
+from gpustack.policy.loading.load import load, policy_files
 from tests.components.common import spec
 from tests.hardware.measured import FOLDER
 from tests.project import ROOT, Project, cache, project
@@ -308,7 +308,7 @@ def test_a_system_by_its_name(image: str, system: str) -> None:
     assert oses.of_image(image) == system
 
 
-EXAMPLES = sorted(path.stem for path in (ROOT / "policies").glob("*.yaml"))
+EXAMPLES = sorted(path.stem for path in policy_files(ROOT / "policies", "policies"))
 
 
 @pytest.mark.parametrize("name", EXAMPLES)

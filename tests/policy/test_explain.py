@@ -8,7 +8,7 @@ import pytest
 
 from gpustack.model import InputError, Location
 from gpustack.policy.help.explain import NotSetError, explain
-from gpustack.policy.loading.load import Loaded, load
+from gpustack.policy.loading.load import Loaded, load, policy_files
 from gpustack.review.impact.leaves import Leaf
 from gpustack.review.impact.origin import said
 from tests.policy.fleet import Fleet
@@ -34,7 +34,7 @@ def loaded(tmp_path: Path) -> Loaded:
     return load(fleet.policy(POOLS, pins=pins), root=tmp_path)
 
 
-@pytest.mark.parametrize("policy", sorted((ROOT / "policies").glob("*.yaml")), ids=lambda path: path.stem)
+@pytest.mark.parametrize("policy", policy_files(ROOT / "policies", "policies"), ids=lambda path: path.stem)
 def test_whatever_diff_prints(policy: Path) -> None:
     """Every field of a policy can be asked for as diff writes it: lists by name, keys with dots and slashes."""
     loaded = load(policy, root=ROOT)

@@ -186,7 +186,7 @@ def arguments_of_a_shell(cluster: Cluster) -> Iterator[Hit]:
 def null(written: Written) -> Iterator[Hit]:
     """A value that is null, or nothing at all."""
     for part in written.merged.parts:
-        if part.kind not in {"layer", "policy"} or part.clean is part.data:  # it has none
+        if part.kind not in {"layer", "change", "policy"} or part.clean is part.data:  # it has none
             continue
         for own, path in _nulls(part.data, written.merged.spec, (), ()):
             where = part.locate(own, key=True)

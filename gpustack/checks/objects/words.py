@@ -88,7 +88,7 @@ def null_in_an_object(written: Written) -> Iterator[Hit]:
     merged = written.merged.spec.get("extraObjects")
     positions = {identity(item, ("extraObjects",)): at for at, item in enumerate(merged or ())}
     for part in written.merged.parts:
-        if part.kind not in {"layer", "policy"} or part.clean is part.data:
+        if part.kind not in {"layer", "change", "policy"} or part.clean is part.data:
             continue
         listed = part.data.get("extraObjects")
         for index, body in enumerate(listed if isinstance(listed, list) else ()):

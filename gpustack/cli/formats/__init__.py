@@ -25,11 +25,14 @@ SEVERITIES = ("error", "warning", "note")
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What was found, and how the verb ends: `failing` are the severities of what makes it fail."""
+    """What was found, and how the verb ends: `failing` are the severities of what makes it fail. `looked`: when a
+    cluster was looked at, RFC 3339, "" where none was.
+    """
 
     lint: Lint
     failing: tuple[str, ...]
     verb: str = "lint"
+    looked: str = ""
 
     @property
     def code(self) -> int:

@@ -7,6 +7,7 @@ from . import Report
 
 
 def write(report: Report) -> str:
-    """Exit code, clusters, counts, and the findings with the clusters that each is about."""
+    """Exit code, time of a look, clusters, counts, and the findings with the clusters that each is about."""
     findings = [{**plain(item.finding), "clusters": list(item.clusters)} for item in report.lint.findings]
-    return document(report.code, findings, clusters=list(report.lint.clusters), counts=report.counts) + "\n"
+    looked = {"verb": report.verb, "lookedAt": report.looked} if report.looked else {}
+    return document(report.code, findings, **looked, clusters=list(report.lint.clusters), counts=report.counts) + "\n"

@@ -31,12 +31,13 @@ from ..language.base import Section
 from ..language.forms import Form, Number, TextAt
 from ..language.node_pools import Count
 from ..language.spec import API_VERSION, PolicyLayer, PolicySpec
+from ..loading.ring import Rollout
 from .describe import descriptions, models, nested, summary
 
 Schema = dict[str, Any]
 NULL = {"type": "null"}
 TYPES = {bool: "boolean", int: "integer", str: "string"}
-KINDS = ["ClusterPolicy", "PolicyLayer"]
+KINDS = ["ClusterPolicy", "PolicyLayer", "PolicyChange"]
 SUGGESTED = {"platform": platforms.names, "gpuProduct": gpus.products, "alert": alerts.names}
 """Fields that take any text, and the values that are known, for editors to offer."""
 EXTENDS: Schema = {
@@ -49,13 +50,16 @@ EXTENDS: Schema = {
 def export() -> Schema:
     """The schema as data; the same in every process."""
     items = set(_items(PolicyLayer))
-    definitions = {model.__name__: _definition(model, model in items) for model in models(PolicyLayer)}
+    used: list[type[Section]] = [*models(PolicyLayer), Rollout]
+    definitions = {model.__name__: _definition(model, model in items) for model in used}
     properties = definitions.pop(PolicyLayer.__name__)["properties"]
+    properties["rollout"] = {"description": summary(Rollout), **nullable(shape(Rollout))}
     spec = definitions[PolicySpec.__name__]
     spec["properties"] = {"extends": EXTENDS, **spec["properties"]}
     properties["apiVersion"] = {"description": properties["apiVersion"]["description"], "const": API_VERSION}
     properties["kind"] = {
-        "description": "ClusterPolicy for a cluster, PolicyLayer for what clusters share.",
+        "description": "ClusterPolicy for a cluster, PolicyLayer for what clusters share, PolicyChange for what they "
+        "get ring by ring.",
         "enum": KINDS,
     }
     return {

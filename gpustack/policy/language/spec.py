@@ -34,7 +34,7 @@ from .node_pools import NodePool, unique_names
 from .nvidia_driver import NvidiaDriver
 from .reconciler import Reconciler
 from .tenancy import Tenancy
-from .types import ClusterName, Release
+from .types import ClusterName, Labels, Release
 from .validator import Validator
 
 if TYPE_CHECKING:
@@ -174,7 +174,10 @@ class Metadata(Section):
     """Name of a policy."""
 
     name: ClusterName
-    """Name of the cluster or layer; for a cluster also the name of its folder below dist/."""
+    """Name of the cluster, layer or change; for a cluster also the name of its folder below dist/."""
+    labels: Labels = mapping()
+    """Labels of the cluster, by which rings may name it (`policies/fleet.yaml`). Absent: none. Layers and changes have
+    none."""
 
 
 class PolicyLayer(Section):

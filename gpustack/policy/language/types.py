@@ -72,6 +72,7 @@ IntOrPercent = Annotated[int | str, Number(form("int_or_percent"))]
 NodesText = Annotated[str, form("nodes_text")]
 Duration = Annotated[str, form("duration", too_much=too_long)]
 TimeOfDay = Annotated[str, form("time_of_day")]
+Moment = Annotated[str, form("moment")]
 TimeZone = Annotated[str, form("time_zone")]
 Day = Annotated[str, AfterValidator(day)]
 """A day of the calendar, such as 2027-03-31."""

@@ -1,4 +1,4 @@
-"""The frame of a policy or layer file: apiVersion, kind, metadata.name, and the spec in it.
+"""The frame of a policy, a layer or what stands beside them: apiVersion, kind, metadata.name, and the spec in it.
 
 Solves: what stands around the spec decides whether a file is a policy at all, and must be known before layers are
 looked for and long before pydantic is needed. Kinds of other tools are recognised in `foreign.py`.
@@ -17,7 +17,7 @@ from gpustack.text.positions import locate
 from gpustack.text.read import Document
 
 API_VERSION = "gpustack.dev/v1alpha1"
-Kind = Literal["ClusterPolicy", "PolicyLayer"]
+Kind = Literal["ClusterPolicy", "PolicyLayer", "PolicyChange", "Fleet"]
 KEYS = ("apiVersion", "kind", "metadata", "spec")
 
 
@@ -30,6 +30,7 @@ class Envelope:
     spec: dict[str, Any] = field(repr=False)
     extends: list[str]
     findings: list[Finding] = field(default_factory=list)
+    labels: dict[str, str] = field(default_factory=dict)
 
 
 def open_policy(document: Document) -> Envelope:
@@ -49,20 +50,26 @@ def open_policy(document: Document) -> Envelope:
     return envelope
 
 
-def open_layer(document: Document, stem: str) -> Envelope:
-    """Return the frame of the layer file called STEM. Raises InputError (GPU012) where DOCUMENT is something else."""
-    envelope = _open(document, "PolicyLayer")
+def open_layer(document: Document, stem: str, kind: Kind = "PolicyLayer") -> Envelope:
+    """Return the frame of the layer file called STEM, or of another KIND of file beside policies. Raises InputError
+    (GPU012) where DOCUMENT is something else.
+    """
+    envelope = _open(document, kind)
     if envelope.name not in (None, stem):
         envelope.findings.append(
             finding(
                 document,
                 ("metadata", "name"),
                 "GPU013",
-                f"the layer calls itself {envelope.name}, but its file is {stem}",
+                f"the {kind} calls itself {envelope.name}, but its file is {stem}",
                 f"write `name: {stem}`, delete metadata, or rename the file to {envelope.name}.yaml",
-                why="policies name a layer by its file, so two names would only confuse",
+                why="it is named by its file, so two names would only confuse",
             )
         )
+    if envelope.labels or (envelope.extends and kind != "PolicyLayer"):
+        path: Path = ("metadata", "labels") if envelope.labels else ("spec", "extends")
+        what, why = f"a {kind} has no {path[1]}", "labels say in which ring a cluster is; policies and layers extend"
+        envelope.findings.append(finding(document, path, "GPU016", what, "take it out", why=why, key=True))
     return envelope
 
 
@@ -90,9 +97,9 @@ def _open(document: Document, kind: Kind) -> Envelope:
             key=True,
         )
         for key in data
-        if key not in KEYS
+        if key not in KEYS and (key, kind) != ("rollout", "PolicyChange")
     ]
-    name = _name(document, findings)
+    name, labels = _name(document, findings)
     spec = data.get("spec")
     if spec is None and kind == "PolicyLayer":
         spec = {}
@@ -101,33 +108,35 @@ def _open(document: Document, kind: Kind) -> Envelope:
             findings.append(_no_spec(document, spec))
         raise InputError(*findings)
     extends = _extends(document, spec.get("extends"), findings)
-    return Envelope(document, name, {key: value for key, value in spec.items() if key != "extends"}, extends, findings)
+    own = {key: value for key, value in spec.items() if key != "extends"}
+    return Envelope(document, name, own, extends, findings, labels)
 
 
-def _name(document: Document, findings: list[Finding]) -> str | None:
-    """Return metadata.name if it is one; what is wrong with metadata goes to FINDINGS."""
+def _name(document: Document, findings: list[Finding]) -> tuple[str | None, dict[str, str]]:
+    """Return metadata.name if it is one, and the labels; what is wrong with metadata goes to FINDINGS."""
     metadata = document.data.get("metadata")
     if metadata is None:
-        return None
+        return None, {}
     if not isinstance(metadata, dict):
         what = "metadata is not a mapping"
         findings.append(finding(document, ("metadata",), "GPU017", what, "write `metadata: {name: ...}`"))
-        return None
+        return None, {}
     from pydantic import ValidationError
 
     from gpustack.policy.language.spec import Metadata
 
     part = Part("policy", document.file, metadata, ("metadata",), document.text)
     merged = merge([part])
+    labels: dict[str, str] = {}
     try:
         # A layer may go without a name, and what a policy without one is told is said by open_policy.
-        Metadata.model_validate({"name": "unnamed", **merged.spec})
+        labels = Metadata.model_validate({"name": "unnamed", **merged.spec}).labels
     except ValidationError as error:
         from gpustack.policy.loading.diagnose import diagnose
 
         findings += diagnose(error, merged, Metadata, ("metadata",))
     name = merged.spec.get("name")
-    return name if isinstance(name, str) else None
+    return name if isinstance(name, str) else None, labels
 
 
 def _no_spec(document: Document, spec: object) -> Finding:

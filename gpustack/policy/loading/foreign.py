@@ -51,10 +51,13 @@ def _said(case: str, document: Document, kind: Kind, at: str, *, key: bool = Fal
 
 
 def _other_kind(document: Document, actual: object, kind: Kind) -> Finding:
-    if actual in ("PolicyLayer", "ClusterPolicy"):
+    if {actual, kind} == {"PolicyLayer", "ClusterPolicy"}:
         return _said("layer" if actual == "PolicyLayer" else "policy", document, kind, "kind")
-    near = difflib.get_close_matches(str(actual).lower(), ["clusterpolicy", "policylayer"], n=1)
-    guess = {"clusterpolicy": "ClusterPolicy", "policylayer": "PolicyLayer"}[near[0]] if near else kind
+    if place := TEXTS.table["places"].get(str(actual)):
+        return _said("elsewhere", document, kind, "kind", place=place)
+    kinds = {name.lower(): name for name in TEXTS.table["places"]}
+    near = difflib.get_close_matches(str(actual).lower(), kinds, n=1)
+    guess = kinds[near[0]] if near else kind
     return _said("no kind" if actual is None else "other kind", document, kind, "kind", guess=guess)
 
 

@@ -27,16 +27,19 @@ from gpustack.model import Location, Path
 from .lists import OBJECTS, REPLACE, Identity, identity, inside_object, named
 from .misfits import check_names, conflict, misplaced, nameless, null_item
 
-OriginKind = Literal["gpustack", "release", "platform", "derived", "layer", "policy"]
+OriginKind = Literal["gpustack", "release", "platform", "derived", "layer", "change", "policy"]
 
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """Who wrote a value: the sort of part, its file (for a part without one, what it is), the path in that."""
+    """Who wrote a value: the sort of part, its file (for a part without one, what it is), the path in that; for a
+    change the ring that it has come to.
+    """
 
     kind: OriginKind
     file: str
     path: Path
+    ring: str = ""
 
 
 @dataclass(frozen=True)
@@ -52,6 +55,7 @@ class Part:
     at: Path = ()
     text: str | None = field(default=None, repr=False)
     because: Path | None = None
+    ring: str = ""
 
     @functools.cached_property
     def clean(self) -> dict[str, Any]:
@@ -84,7 +88,7 @@ class Part:
 
     def origin(self, path: Path) -> Origin:
         """Return the Origin of the value at PATH of `data`."""
-        return Origin(self.kind, self.file, self.at + path)
+        return Origin(self.kind, self.file, self.at + path, self.ring)
 
     def locate(self, path: Path, *, key: bool = False) -> Location:
         """Return where the value at PATH of `data` stands; a part without a text has no lines."""

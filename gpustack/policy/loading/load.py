@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import os
 import pathlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +21,7 @@ from gpustack.policy.loading.defaults import assemble
 from gpustack.policy.loading.envelope import open_policy
 from gpustack.policy.loading.extends import Layers, is_layer_name
 from gpustack.policy.loading.layers import Merged, Part
+from gpustack.policy.loading.rings import FLEET, Rings, contradictions, rings_of, shared_files
 from gpustack.text.read import Document, read
 
 if TYPE_CHECKING:
@@ -29,7 +30,9 @@ if TYPE_CHECKING:
 LAYERS = "layers"
 """The folder beside the policies that holds the layers."""
 WAIVERS = "waivers.yaml"
-"""The file beside the policies that isn't a policy: waivers.py reads it."""
+"""The file beside the policies that says what is waived: waivers.py reads it."""
+BESIDE = (WAIVERS, FLEET)
+"""The files beside the policies that are none themselves."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,22 +49,29 @@ class Loaded:
 
 @dataclass
 class Memo:
-    """What the loads of one run share: documents by path, layers by folder, valid specs by `spec_key`, also as JSON;
-    and what the policy repository brings along, None before that is read."""
+    """What the loads of one run share: documents by path, layers and rings by folder, valid specs by `spec_key`, also
+    as JSON; and what the policy repository brings along, None before that is read."""
 
     documents: dict[pathlib.Path, Document] = field(default_factory=dict)
     layers: dict[pathlib.Path, Layers] = field(default_factory=dict)
+    rings: dict[pathlib.Path, Rings] = field(default_factory=dict)
     specs: dict[str, ClusterPolicySpec] = field(default_factory=dict)
     texts: dict[str, str] = field(default_factory=dict)
     brought: Brought | None = None
 
 
 def load(
-    path: pathlib.Path, *, root: pathlib.Path, memo: Memo | None = None, overrides: dict[str, Any] | None = None
+    path: pathlib.Path,
+    *,
+    root: pathlib.Path,
+    memo: Memo | None = None,
+    overrides: dict[str, Any] | None = None,
+    ahead: Iterable[str] = (),
 ) -> Loaded:
     """Load the policy file PATH. Files below ROOT are called by their path from there, others by their name.
 
-    OVERRIDES is a part of a spec that wins over the file: what the cluster would be with it. Raises InputError with
+    OVERRIDES is a part of a spec that wins over the file: what the cluster would be with it. AHEAD are changes that
+    count though they have not come to the cluster's ring: what it would be when they have. Raises InputError with
     everything that is wrong, where reading can go on after a mistake.
     """
     memo = memo if memo is not None else Memo()
@@ -70,10 +80,14 @@ def load(
     if folder not in memo.layers:
         memo.layers[folder] = Layers(folder, lambda file: display(file, root))
     layers = memo.layers[folder].of(policy)
+    if folder.parent not in memo.rings:
+        memo.rings[folder.parent] = rings_of(folder.parent, lambda file: display(file, root))
+    changes = memo.rings[folder.parent].of(policy, ahead)
     own = Part("policy", policy.document.file, policy.spec, ("spec",), policy.document.text)
     asked = [Part("policy", "the command line", overrides)] if overrides else []
-    users = [*(layer.part for layer in layers), own, *asked]
+    users = [*(layer.part for layer in layers), *(change.part for change in changes), own, *asked]
     merged, findings = assemble(users)
+    findings += contradictions(changes)
     for envelope in (policy, *(layer.envelope for layer in layers)):
         findings += envelope.findings
     if memo.brought is None:
@@ -83,11 +97,11 @@ def load(
         from gpustack.policy.loading.diagnose import unknown_nulls
 
         findings += unknown_nulls(users)
-    documents = (policy.document, *(layer.envelope.document for layer in layers))
+    documents = [policy.document, *(layer.envelope.document for layer in layers), *(each.document for each in changes)]
     if findings or spec is None:
         raise InputError(*in_file_order(findings, [document.file for document in documents]))
     return Loaded(
-        str(policy.name), policy.document.file, spec, merged, documents, tuple(layer.name for layer in layers)
+        str(policy.name), policy.document.file, spec, merged, tuple(documents), tuple(layer.name for layer in layers)
     )
 
 
@@ -153,12 +167,14 @@ def _validated(merged: Merged, memo: Memo, findings: list[Finding]) -> ClusterPo
 
 
 def layers_of(path: pathlib.Path) -> list[pathlib.Path]:
-    """Return the files of the layers that the policy PATH extends, directly or not, also those that do not exist.
+    """Return the files that the policy PATH is merged of beside its own: rings, changes, and the layers that it
+    extends, directly or not, also those that do not exist.
 
     Never raises: what can't be read extends nothing. To learn which policies a changed, or deleted, file is part of.
     """
     folder = pathlib.Path(os.path.abspath(path)).parent / LAYERS
-    files: dict[pathlib.Path, None] = {}
+    beside = shared_files(folder.parent).items()
+    files = dict.fromkeys(file for name, file in beside if not name.startswith(f"{LAYERS}/"))
     waiting = [path]
     while waiting:
         try:
@@ -186,4 +202,4 @@ def policy_files(folder: pathlib.Path, name: str) -> list[pathlib.Path]:
             Finding("GPU001", "error", what, "", Location(name), f"the system says: {reason}", remedy)
         ) from None
     named = [entry.name for entry in entries if entry.name.endswith((".yaml", ".yml")) and not entry.is_dir()]
-    return [folder / file for file in sorted(named) if file != WAIVERS]
+    return [folder / file for file in sorted(named) if file not in BESIDE]

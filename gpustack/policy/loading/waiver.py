@@ -11,7 +11,7 @@ from ..language.forms import Form
 from ..language.types import Day
 
 RULE = Form("rule_id", "id of a rule", "GPU and three digits, such as GPU130", r"GPU[0-9]{3}")
-WORDS = Form("words", "text that says something", "at least one letter", r"(?s).*[^\W\d_].*")
+WORDS = Form("words", "text that says something", "at least one letter", r"[\s\S]*[^\W\d_][\s\S]*")
 GLOB = Form("cluster_glob", "name of a cluster", "a name, with * and ? for any letters", r"[-a-z0-9.*?]+")
 
 

@@ -1,0 +1,79 @@
+"""What rings have ahead of them: what clusters will be once the changes come to them that are on their way.
+
+Solves: a change that the last ring refuses would be found out after the soak of all the others. So lint compiles what
+each cluster would be with each change that it has yet to get, and with all of them. A render doesn't.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import fnmatch
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from ..model import Finding, GpustackError
+from ..policy.loading.envelope import Envelope, open_policy
+from ..policy.loading.layers import Part
+from ..policy.loading.load import display, load, spec_key
+from ..policy.loading.place import place
+from ..policy.loading.rings import Rings, leaves, rings_of, told
+from ..text.read import read
+from .executor import Executor
+from .judge import GroupedFinding, group
+from .sources import Project, Source, memo_of
+from .stack import RefusedError, compile_stack
+
+Asked = tuple[Project, Source, str, tuple[str, ...], frozenset[str]]
+"""A source, its ring, changes that come there, and the rules of which findings are waived."""
+
+
+def ahead(
+    project: Project, folder: Path, sources: Sequence[Source], waived: frozenset[str], executor: Executor
+) -> list[GroupedFinding]:
+    """What is wrong with SOURCES, all of FOLDER, as they will be, and with the rings and changes beside them."""
+    rings = rings_of(folder.absolute(), lambda file: display(file, project.root))
+    opened = [open_policy(read(each.path, each.display)) for each in sources] if rings.document else []
+    asked: list[Asked] = []
+    for source, policy in zip(sources, opened, strict=False):
+        ring = rings.ring_of(policy) or ""
+        names = [each.name for each in rings.changes if not rings.reached(each, ring)]
+        sets = [*((name,) for name in names), *([tuple(names)] if len(names) > 1 else [])]
+        asked += [(project, source, ring, each, waived) for each in sets]
+    refused: dict[Source, list[Finding]] = {}
+    for item, findings in zip(asked, executor.map(_refused, asked), strict=True):
+        refused.setdefault(item[1], findings)  # what one change is refused for, all together are too
+        refused[item[1]] += findings if len(item[3]) == 1 and findings is not refused[item[1]] else []
+    later = group((source, finding) for source, findings in refused.items() for finding in findings)
+    beside = [GroupedFinding(each, ()) for each in _beside(rings, opened)]
+    return beside + [GroupedFinding(finding, tuple(each.name for each in same)) for finding, same in later]
+
+
+def _beside(rings: Rings, policies: Sequence[Envelope]) -> Iterator[Finding]:
+    """What is to be said of globs that name none of POLICIES, and of changes that all of them have other values for."""
+    for index, ring in enumerate(rings.rings):
+        for at, glob in enumerate(ring.clusters):
+            if rings.document and not fnmatch.filter([str(each.name) for each in policies], glob):
+                where = ("spec", "rings", index, "clusters", at)
+                idle = told("GPU093", rings.document, where, "idle", glob=glob, ring=ring.name)
+                yield dataclasses.replace(idle, severity="warning")
+    own = [{called for called, *_ in leaves(Part("policy", "", each.spec).clean)} for each in policies]
+    for change in rings.changes:
+        if all(change.leaves.keys() <= each for each in own):
+            vain = told("GPU094", change.document, ("spec",), "in vain", change=change.name)
+            yield dataclasses.replace(vain, severity="note")
+
+
+def _refused(item: Asked) -> list[Finding]:
+    """What refuses the cluster with its changes."""
+    project, source, ring, names, waived = item
+    try:
+        loaded = load(source.path, root=project.root, memo=memo_of(project.store), ahead=names)
+        compile_stack(loaded.spec, spec_key(loaded.merged), project.store, waived)
+    except RefusedError as error:
+        findings = [place(loaded, finding) for finding in error.findings]
+    except GpustackError as error:
+        findings = error.findings
+    else:
+        return []
+    head = f"once the ring {ring} has {' and '.join(names)}: "
+    return [dataclasses.replace(finding, what=head + finding.what) for finding in findings]

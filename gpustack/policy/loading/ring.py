@@ -1,0 +1,70 @@
+"""What fleet.yaml and the rollout of a change say: the models of both, see rings.py."""
+
+from __future__ import annotations
+
+import datetime
+from contextlib import suppress
+from typing import Annotated, Literal
+
+from pydantic import Field, model_validator
+
+from ..language.base import Section, items, mapping, section
+from ..language.forms import refuse
+from ..language.types import DnsLabel, Duration, Labels, Moment
+from .waiver import GLOB, WORDS
+
+
+class Require(Section):
+    """What must hold in every cluster of a ring before a change leaves it."""
+
+    verified: bool = True
+    """Whether `gpustack verify` must have seen each cluster since, without an error. Absent: it must."""
+    findings: Literal["none", "warnings"] = "warnings"
+    """What it may find: `none`, or `warnings`. Absent: warnings."""
+
+
+class Ring(Section):
+    """Clusters that get a change at the same time."""
+
+    name: DnsLabel
+    """Name of the ring."""
+    clusters: list[Annotated[str, GLOB]] = items()
+    """Names of clusters, with * and ?. A cluster is in the first ring that names it. Absent: see `labels`."""
+    labels: Labels = mapping()
+    """Labels, all of which a cluster's policy has in its metadata. Absent: see `clusters`."""
+    soak: Duration = "0s"
+    """How long a change stays in the ring at least: 24h. Absent: not at all."""
+    require: Require = section()
+    """What must hold before a change leaves the ring."""
+
+
+class FleetSpec(Section):
+    """The rings of the fleet, the one that gets a change first at the top."""
+
+    rings: Annotated[list[Ring], Field(min_length=1)]
+    """The rings."""
+
+
+class Rollout(Section):
+    """How far a change (`kind: PolicyChange`) has come. `gpustack promote` writes it."""
+
+    ring: DnsLabel | None = None
+    """The last ring that has it; those before have it too. Absent: no cluster has it yet."""
+    since: Moment | None = None
+    """When it came there, RFC 3339."""
+    hold: Annotated[str, WORDS] | None = None
+    """Why it goes no further. Absent: it may."""
+
+    @model_validator(mode="after")
+    def _dated(self) -> Rollout:
+        if (self.ring is None) is not (self.since is None):
+            raise refuse("rollout", "ring and since go together", "write both, or none; `gpustack promote` does")
+        with suppress(ValueError):
+            self.came  # noqa: B018 - whether there is such a moment
+            return self
+        raise refuse("rollout", f"the calendar has no {self.since}", "let `gpustack promote` write it")
+
+    @property
+    def came(self) -> datetime.datetime | None:
+        """When it came to its ring."""
+        return datetime.datetime.fromisoformat(self.since) if self.since else None

@@ -1,0 +1,198 @@
+"""Rings: the order in which clusters get a change, and the changes that are on their way through them.
+
+Solves: one value in a layer changes sixty clusters in one merge. A change is a file of its own, policies/changes/
+NAME.yaml. It says what a layer may say, and how far it has come; it counts above the layers and below the cluster's
+file, in the clusters of the rings that it has reached. policies/fleet.yaml says which rings there are, in their order,
+and who is in them. What each cluster has is still a rendered file in Git.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+import functools
+import os
+import pathlib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from gpustack.catalog import _data
+from gpustack.model import Finding, InputError, Path, dotted
+from gpustack.policy.loading.envelope import Envelope, finding, open_layer
+from gpustack.policy.loading.extends import is_layer_name
+from gpustack.policy.loading.layers import Part, merge
+from gpustack.policy.loading.lists import identity, named
+from gpustack.text.read import Document, read
+
+if TYPE_CHECKING:
+    from gpustack.policy.language.base import Section
+    from gpustack.policy.loading.ring import Ring, Rollout
+
+FLEET = "fleet.yaml"
+"""The file beside the policies that says which rings there are."""
+CHANGES = "changes"
+"""The folder beside the policies that holds the changes."""
+S = TypeVar("S", bound="Section")
+
+
+@dataclass(frozen=True)
+class Change:
+    """A change that is on its way, and how far it has come."""
+
+    name: str
+    document: Document
+    rollout: Rollout
+    part: Part = field(repr=False)
+
+    @functools.cached_property
+    def leaves(self) -> dict[tuple[Any, ...], tuple[Path, Any]]:
+        """What it sets: by what the place is called whoever else writes there, the path in the file and the value."""
+        return {called: (at, value) for called, at, value in leaves(self.part.clean)}
+
+
+@dataclass(frozen=True)
+class Rings:
+    """The rings of a folder of policies, and the changes in the order of their names."""
+
+    document: Document | None = None
+    rings: tuple[Ring, ...] = ()
+    changes: tuple[Change, ...] = ()
+
+    def place(self, ring: str | None) -> int:
+        """The place of RING in the order, from 0; -1 for None: a change that has reached no cluster."""
+        return next((index for index, each in enumerate(self.rings) if each.name == ring), -1)
+
+    def ring_of(self, policy: Envelope) -> str | None:
+        """The ring of the cluster of POLICY; None for a cluster in no ring."""
+        for ring in self.rings:
+            labelled = bool(ring.labels) and ring.labels.items() <= policy.labels.items()
+            if labelled or any(fnmatch.fnmatchcase(str(policy.name), glob) for glob in ring.clusters):
+                return ring.name
+        return None
+
+    def reached(self, change: Change, ring: str | None) -> bool:
+        """Whether CHANGE counts in the clusters of RING."""
+        return -1 < self.place(ring) <= self.place(change.rollout.ring)
+
+    def far(self, policy: Envelope) -> list[Change]:
+        """The changes that have reached a ring, and neither that of POLICY nor the one before it."""
+        place = self.place(self.ring_of(policy))
+        return [each for each in self.changes if -1 < self.place(each.rollout.ring) < place - 1]
+
+    def of(self, policy: Envelope, ahead: Iterable[str] = ()) -> list[Change]:
+        """The changes that count in the cluster of POLICY: those that came there, and those called AHEAD. Raises
+        InputError where there are changes and the cluster is in no ring.
+        """
+        ring = self.ring_of(policy) if self.changes else None
+        if ring is None and self.changes:
+            where: Path = ("metadata", "name")
+            raise InputError(told("GPU091", policy.document, where, "nobody's", cluster=policy.name))
+        return [each for each in self.changes if each.name in {*ahead} or self.reached(each, ring)]
+
+
+def told(rule: str, document: Document, path: Path, happens: str, **words: object) -> Finding:
+    """An error of RULE at PATH of DOCUMENT, in the words that rings.yaml has for what HAPPENS, WORDS put in."""
+    said = {key: text.format(**words) for key, text in _data.read(_WORDS)[happens].items()}
+    return finding(document, path, rule, said["what"], said["do"], why=said.get("why", ""))
+
+
+_WORDS = pathlib.Path(__file__).with_suffix(".yaml")
+
+
+def rings_of(folder: pathlib.Path, display: Callable[[pathlib.Path], str]) -> Rings:
+    """The rings and changes of FOLDER, none where it has neither. Raises InputError with all that is wrong there."""
+    files = {name: path for name, path in shared_files(folder).items() if not name.startswith("layers/")}
+    return of_documents({name: read(path, display(path)) for name, path in files.items()}) if files else Rings()
+
+
+def of_documents(documents: Mapping[str, Document]) -> Rings:
+    """The rings and changes in DOCUMENTS, by their names from the policies on, as `rings_of`."""
+    from gpustack.policy.loading.ring import FleetSpec, Rollout
+
+    wrong: list[Finding] = []
+    document, rings = documents.get(FLEET), list["Ring"]()
+    if document is not None:
+        opened = open_layer(document, "fleet", "Fleet")
+        read_spec = _valid(FleetSpec, opened.spec, ("spec",), document, wrong)
+        rings = read_spec.rings if read_spec else []
+        wrong += opened.findings
+    changes = []
+    for name, each in sorted(documents.items()):
+        stem = pathlib.PurePath(name).stem
+        if name == FLEET:
+            continue
+        opened = open_layer(each, stem, "PolicyChange")
+        wrong += opened.findings if is_layer_name(stem) else [told("GPU090", each, (), "odd name", name=stem)]
+        rollout = _valid(Rollout, each.data.get("rollout"), ("rollout",), each, wrong)
+        known = [ring.name for ring in rings]
+        if rollout and document is None:
+            wrong.append(told("GPU090", each, ("kind",), "no rings", fleet=FLEET))
+        elif rollout and known and rollout.ring not in (None, *known):
+            words = {"ring": rollout.ring, "fleet": FLEET, "known": ", ".join(known)}
+            wrong.append(told("GPU090", each, ("rollout", "ring"), "no ring", **words))
+        elif rollout:
+            part = Part("change", each.file, opened.spec, ("spec",), each.text, ring=rollout.ring or "")
+            changes.append(Change(stem, each, rollout, part))
+    if wrong:
+        raise InputError(*wrong)
+    return Rings(document, tuple(rings), tuple(changes))
+
+
+def shared_files(folder: pathlib.Path) -> dict[str, pathlib.Path]:
+    """The files of FOLDER that many clusters may read, by their names from there: layers, changes and rings."""
+    found = {FLEET: folder / FLEET} if os.path.lexists(folder / FLEET) else {}
+    for below in ("layers", CHANGES):
+        entries = sorted((folder / below).iterdir()) if (folder / below).is_dir() else []
+        found |= {name: each for each in entries if is_shared(name := f"{below}/{each.name}") and each.is_file()}
+    return found
+
+
+def is_shared(name: str, *, layers: bool = True) -> bool:
+    """Whether the file NAME, from the policies on, is the rings, a layer (if LAYERS count) or a change."""
+    below, _, rest = name.rpartition("/")
+    return (
+        name == FLEET
+        or (layers and below == "layers")
+        or (below == CHANGES and rest.endswith(".yaml") and rest[0] != ".")
+    )
+
+
+def contradictions(changes: Sequence[Change]) -> Iterator[Finding]:
+    """What is wrong with CHANGES that count in one cluster: two of them say different things of one value."""
+    for index, change in enumerate(changes):
+        for other in changes[:index]:
+            for called, (at, value) in change.leaves.items():
+                there = other.leaves.get(called)
+                if there is not None and there[1] != value:
+                    words = {"change": change.name, "other": other.name, "where": dotted(("spec", *at))}
+                    words["at"] = str(other.part.locate(there[0]))
+                    yield told("GPU091", change.document, ("spec", *at), "contradiction", **words)
+
+
+def leaves(node: Any, called: tuple[Any, ...] = (), at: Path = ()) -> Iterator[tuple[tuple[Any, ...], Path, Any]]:
+    """Every value in NODE, a part of a spec: what its place is CALLED, items of lists by their names, AT which path."""
+    if isinstance(node, dict) and node:
+        for key, value in node.items():
+            yield from leaves(value, (*called, key), (*at, key))
+    elif named(node, called):
+        for index, item in enumerate(node):
+            yield from leaves(item, (*called, identity(item, called)), (*at, index))
+    else:
+        yield called, at, node
+
+
+def _valid(model: type[S], data: Any, at: Path, document: Document, wrong: list[Finding]) -> S | None:
+    """DATA, which stands AT a place of DOCUMENT, as MODEL; None after adding to WRONG what is wrong with it."""
+    from pydantic import ValidationError
+
+    from gpustack.policy.loading.diagnose import diagnose
+
+    if data is not None and not isinstance(data, dict):
+        wrong.append(told("GPU090", document, at, "no mapping", key=dotted(at)))
+        return None
+    merged = merge([Part("policy", document.file, data or {}, at, document.text)])
+    try:
+        return model.model_validate(merged.spec)
+    except ValidationError as error:
+        wrong += diagnose(error, merged, model, at)
+        return None

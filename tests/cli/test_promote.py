@@ -1,0 +1,358 @@
+"""gpustack promote: sixty clusters in three rings, a change that goes through them, and one that is taken back."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.cli.repository import git
+from tests.project import SMALL, TODAY, Project, Ran, cache, document, project, tree
+
+__all__ = ["cache", "project"]
+
+FLEET = """\
+apiVersion: gpustack.dev/v1alpha1
+kind: Fleet
+spec:
+  rings:
+  - name: canary # two that nobody waits for
+    clusters: [c00, c01]
+    soak: 24h
+  - name: early
+    clusters: [c0*]
+    soak: 72h
+    require: {findings: none}
+  - name: all
+    clusters: ["*"]
+"""
+CHANGE = """\
+# Why: fewer series.
+apiVersion: gpustack.dev/v1alpha1
+kind: PolicyChange
+rollout: {} # written by gpustack
+# what it is
+spec:
+  daemonsets: {labels: {wave: %s}}
+"""
+NAMES = [f"c{number:02}" for number in range(60)]
+RINGS = {"canary": NAMES[:2], "early": NAMES[2:10], "all": NAMES[10:]}
+T0, T1, T2 = "2027-03-01T08:00:00Z", "2027-03-02T08:00:00Z", "2027-03-05T08:00:00Z"
+
+
+def fleet(project: Project, names: list[str]) -> Project:
+    """A repository with the rings, a policy for each of NAMES, rendered and committed."""
+    for name in names:
+        project.policy(name, extends=["base"])
+    project.layer("base", daemonsets={"labels": {"of": "base"}})
+    project.write("policies/fleet.yaml", FLEET)
+    git(project.folder, "init", "-q", "-b", "main")
+    for key in ("name", "email"):
+        git(project.folder, "config", f"user.{key}", "bot@example.com")
+    return project
+
+
+def saved(project: Project) -> None:
+    """Render and commit what there is."""
+    assert project.run("render").code == 0
+    git(project.folder, "add", "--all")
+    git(project.folder, "commit", "-q", "-m", "change")
+
+
+def promote(project: Project, *words: str, now: str = T0) -> Ran:
+    """Run promote at the time NOW."""
+    return project.run("promote", *words, "--now", now, "--today", TODAY)
+
+
+def report(project: Project, cluster: str, looked: str, *findings: tuple[str, str]) -> str:
+    """What verify printed of CLUSTER at LOOKED: FINDINGS are ids and severities."""
+    told = [
+        {"rule": rule, "severity": severity, "what": "w", "waived": None, "clusters": [cluster]}
+        for rule, severity in findings
+    ]
+    text = json.dumps(
+        {"version": 1, "exit": 0, "verb": "verify", "lookedAt": looked, "clusters": [cluster], "findings": told}
+    )
+    project.folder.parent.joinpath(f"{cluster}.json").write_text(text, encoding="utf-8")
+    return f"../{cluster}.json"
+
+
+def touched(project: Project, before: dict[str, bytes]) -> set[str]:
+    """The clusters of which a file in dist/ is other than BEFORE."""
+    now = project.tree()
+    paths = {path for path in before.keys() | now.keys() if before.get(path) != now.get(path)}
+    return {Path(path).stem if path.startswith(".index/") else path.split("/")[0] for path in paths}
+
+
+def waves(project: Project) -> dict[str, set[str]]:
+    """The clusters by what the label `wave` is in their pods, "" where it isn't there."""
+    found: dict[str, set[str]] = {}
+    for name in NAMES:
+        texts = [text for path, text in project.tree(project.dist / name).items() if "daemonset-" in path]
+        wave = {line.split()[1].decode() for text in texts for line in text.splitlines() if b" wave:" in line}
+        found.setdefault("".join(sorted(wave)), set()).add(name)
+    return found
+
+
+def test_a_change_goes_through_sixty_clusters_in_three_rings(project: Project) -> None:
+    """Twice further with reports, each with a commit of its own which holds the change's file and the folders of that
+    ring alone; nobody else's dist/ is touched, byte for byte; comments stay; nothing is left uncommitted.
+    """
+    fleet(project, NAMES)
+    project.write("policies/changes/wave.yaml", CHANGE % "one")
+    saved(project)
+    start = project.tree()
+    assert waves(project) == {"": {*NAMES}}
+    seen: list[str] = []
+    for ring, now in (("canary", T0), ("early", T1), ("all", T2)):
+        before = project.tree()
+        done = promote(project, "wave", "--to", ring, *seen, now=now)
+        assert (done.code, done.err) == (0, ""), done.err
+        assert touched(project, before) == {*RINGS[ring]}
+        changed = git(project.folder, "show", "--name-only", "--format=", "HEAD").split()
+        assert {path.split("/")[1] for path in changed} - {"changes", ".index"} == {*RINGS[ring]}
+        assert git(project.folder, "status", "--porcelain") == ""
+        assert project.run("check").code == 0
+        later = now.replace("08:00", "09:00")
+        seen = ["--verified", *(report(project, name, later) for name in RINGS[ring])]
+    assert waves(project) == {"one": {*NAMES}}
+    text = (project.folder / "policies/changes/wave.yaml").read_text()
+    assert yaml.safe_load(text)["rollout"]["ring"] == "all"
+    words = [line for line in text.splitlines() if not line.startswith(("rollout", "  ring", "  since"))]
+    assert words == [line for line in (CHANGE % "one").splitlines() if not line.startswith("rollout")]
+    assert "# written by gpustack" in text
+    assert promote(project, "wave", "--withdraw").code == 0
+    assert project.tree() == start
+
+
+def test_a_bad_change_stops_in_the_canary_and_goes_back(project: Project) -> None:
+    """The breaker of a NodePolicy is an error of verify's: the change goes nowhere but back, and then dist/ is what it
+    was, in all sixty clusters, while another change goes on.
+    """
+    fleet(project, NAMES)
+    project.write("policies/changes/bad.yaml", CHANGE % "bad")
+    saved(project)
+    start = project.tree()
+    assert promote(project, "bad", "--to", "canary").code == 0
+    good, bad = report(project, "c00", T1), report(project, "c01", T1, ("LIV601", "error"))
+    done = promote(project, "bad", "--to", "early", "--verified", good, bad, now=T1)
+    assert done.code == 4
+    assert "policies/changes/bad.yaml:5:" in done.err
+    assert "in the ring canary, verify says of c01: LIV601" in done.err
+    due = promote(project, "--due", "--verified", good, bad, now=T1)
+    assert (due.code, "verify says of c01" in due.out) == (0, True)
+    assert waves(project)["bad"] == {*RINGS["canary"]}
+    assert promote(project, "bad", "--back", now=T1).code == 0
+    assert project.tree() == start
+    assert git(project.folder, "status", "--porcelain") == ""
+
+
+@pytest.fixture
+def small(project: Project) -> Project:
+    """Three clusters, one in each ring, and a change that the canary has since T0."""
+    fleet(project, ["c00", "c02", "c10"])
+    project.write("policies/changes/wave.yaml", (CHANGE % "one").replace("{}", f'{{ring: canary, since: "{T0}"}}'))
+    saved(project)
+    return project
+
+
+REFUSED: list[tuple[list[str], str, list[tuple[str, str, str]], str]] = [
+    ([], "2027-03-02T07:30:00Z", [("c00", T1, "")], "soaks in the ring canary, with 30 minutes to go"),
+    ([], T1, [], "nobody verified in the ring canary: c00"),
+    ([], T1, [("c00", T0, "")], "nobody verified in the ring canary: c00"),  # not younger than the change is there
+    ([], T1, [("c00", T1, "error")], "verify says of c00: LIV101: w"),
+    ([], T1, [("c00", T1, "LIV603")], "verify says of c00: LIV603: w"),  # still rolled
+    ([], T1, [("c00", T1, "LIV002")], "verify says of c00: LIV002: w"),  # nobody looked
+]
+
+
+@pytest.mark.parametrize(("words", "now", "seen", "what"), REFUSED)
+def test_what_keeps_a_change_in_its_ring(
+    small: Project, words: list[str], now: str, seen: list[tuple[str, str, str]], what: str
+) -> None:
+    """It is said at the line of its rollout, with what to do, and nothing is written."""
+    before, head = tree(small.folder / "policies"), git(small.folder, "rev-parse", "HEAD")
+    findings = {
+        "": [],
+        "error": [("LIV101", "error")],
+        "LIV603": [("LIV603", "note")],
+        "LIV002": [("LIV002", "warning")],
+    }
+    files = [report(small, cluster, looked, *findings[found]) for cluster, looked, found in seen]
+    done = promote(small, "wave", "--to", "early", *words, *(["--verified", *files] if files else []), now=now)
+    assert (done.code, what in done.err) == (4, True), done.err
+    assert "policies/changes/wave.yaml:4:" in done.err
+    assert "  do: " in done.err
+    assert (tree(small.folder / "policies"), git(small.folder, "rev-parse", "HEAD")) == (before, head)
+
+
+def test_warnings_count_where_the_ring_says_so(small: Project) -> None:
+    """They let a change out of the canary, and not out of the next ring, which asks for none."""
+    first = report(small, "c00", T1, ("LIV102", "warning"))
+    assert promote(small, "wave", "--to", "early", "--verified", first, now=T1).code == 0
+    then = report(small, "c02", T2, ("LIV102", "warning"))
+    done = promote(small, "wave", "--to", "all", "--verified", then, now=T2)
+    assert (done.code, "verify says of c02" in done.err) == (4, True)
+
+
+def test_one_ring_at_a_time_unless_somebody_says_why(small: Project) -> None:
+    """Over rings only with --skip, whose reason is in the commit; never over a hold."""
+    done = promote(small, "wave", "--to", "all", now=T1)
+    assert (done.code, "can't go from canary to all" in done.err, "--to early" in done.err) == (4, True, True)
+    assert promote(small, "wave", "--hold", "metrics look odd").code == 0
+    held = promote(small, "wave", "--to", "all", "--skip", "an exploit", now=T1)
+    assert (held.code, "is held: metrics look odd" in held.err) == (4, True)
+    assert promote(small, "wave", "--unhold").code == 0
+    assert promote(small, "wave", "--to", "all", "--skip", "an exploit", now=T1).code == 0
+    assert "Without soak and reports: an exploit" in git(small.folder, "log", "-1", "--format=%B")
+    assert small.run("explain", "c10", "daemonsets.labels.wave").out.endswith("wave.yaml:7:31\n")
+
+
+@pytest.mark.parametrize(
+    ("words", "what"),
+    [
+        (["nobody", "--back"], "no change is called nobody"),
+        (["--back"], "no change is named"),
+        (["wave", "--to", "elsewhere"], "can't go from canary to elsewhere"),
+        (["wave", "--to", "canary"], "can't go from canary to canary"),
+        (["wave", "--back", "--skip", "x"], "--skip goes with --to"),
+        (["wave", "--back", "--verified", "nothing.json"], "nothing.json is no report"),
+        (["wave", "--back", "--verified", "policies/fleet.yaml"], "policies/fleet.yaml is no report"),
+    ],
+)
+def test_what_is_asked_in_vain(small: Project, words: list[str], what: str) -> None:
+    """It is refused, with what there is instead."""
+    done = promote(small, *words)
+    assert (done.code, what in done.err, "  do: " in done.err) == (4, True, True), done.err
+
+
+def test_what_others_work_on_gets_into_no_commit(small: Project) -> None:
+    """A policy that isn't committed, or isn't rendered, ends it; what is staged beside stays staged."""
+    small.write("notes.txt", "mine")
+    git(small.folder, "add", "notes.txt")
+    assert promote(small, "wave", "--back").code == 0
+    assert git(small.folder, "diff", "--cached", "--name-only") == "notes.txt"
+    small.layer("base", daemonsets={"labels": {"of": "other"}})
+    dirty = promote(small, "wave", "--to", "canary")
+    assert (dirty.code, "policies/layers/base.yaml: not committed" in dirty.err) == (4, True)
+    git(small.folder, "commit", "-q", "-m", "not rendered", "policies")
+    stale = promote(small, "wave", "--to", "canary")
+    assert (stale.code, "dist/c00: not committed, not rendered" in stale.err) == (4, True)
+    assert promote(small, "wave", "--to", "canary", "--no-commit").code == 0
+    assert "policies/changes/wave.yaml" in git(small.folder, "status", "--porcelain")
+
+
+def test_a_refused_render_leaves_the_change_as_it_was(small: Project) -> None:
+    """Nothing is written where a cluster of the next ring can't have it."""
+    small.write("policies/changes/wave.yaml", (CHANGE % "[1]").replace("{}", f'{{ring: canary, since: "{T0}"}}'))
+    git(small.folder, "commit", "-q", "-m", "broken", "policies")
+    before = tree(small.folder)
+    done = promote(small, "wave", "--to", "early", "--skip", "x", "--no-commit", now=T1)
+    assert (done.code, "policies/changes/wave.yaml:7:" in done.err) == (4, True)
+    assert tree(small.folder) == before
+
+
+def test_no_hook_runs_and_what_a_filter_changes_is_refused(small: Project) -> None:
+    """A commit is made of bytes: hooks don't run. Where .gitattributes names a filter, it isn't made."""
+    for name in ("pre-commit", "post-commit", "reference-transaction", "post-index-change"):
+        small.write(f".git/hooks/{name}", "#!/bin/sh\ntouch hooked\n").chmod(0o755)
+    assert promote(small, "wave", "--hold", "x").code == 0
+    (small.folder / ".git/hooks/reference-transaction").unlink()
+    content = git(small.folder, "cat-file", "blob", "HEAD:policies/changes/wave.yaml")
+    assert content + "\n" == (small.folder / "policies/changes/wave.yaml").read_text()
+    small.write(
+        ".git/config", (small.folder / ".git/config").read_text() + '[filter "f"]\nclean = touch filtered; cat\n'
+    )
+    small.write(".gitattributes", "policies/** filter=f\n")
+    done = promote(small, "wave", "--unhold")
+    assert (done.code, "converted by Git" in done.err) == (4, True)
+    assert not any((small.folder / name).exists() for name in ("hooked", "filtered"))
+
+
+def test_status(small: Project) -> None:
+    """Where changes are, since when, how long they soak, and what they wait for."""
+    done = promote(small, "--status", now=T0)
+    assert done.out.splitlines() == [
+        "canary: 1 cluster, soak 24h",
+        "early: 1 cluster, soak 72h",
+        "all: 1 cluster, soak 0s",
+        f"wave: in canary since {T0}; next is early",
+        "  waits: the change wave soaks in the ring canary, with a day to go",
+        "  waits: nobody verified in the ring canary: c00",
+    ]
+    told: Any = promote(small, "--status", "--format", "json", now=T1).json
+    (change,) = told["changes"]
+    assert (change["name"], change["ring"], change["next"], change["soakLeft"]) == ("wave", "canary", "early", 0)
+    assert [ring["clusters"] for ring in told["rings"]] == [["c00"], ["c02"], ["c10"]]
+
+
+STEPS = st.lists(st.tuples(st.sampled_from(["a", "b"]), st.sampled_from(["further", "back", "withdraw"])), max_size=6)
+
+
+@settings(max_examples=12)
+@given(steps=STEPS)
+def test_back_is_the_way_that_it_came(
+    tmp_path_factory: pytest.TempPathFactory, cache: Path, steps: list[tuple[str, str]]
+) -> None:
+    """In any order of steps of two changes: what is rendered depends on where the changes are alone, so promote and
+    back is the identity on dist/.
+    """
+    folder = tmp_path_factory.mktemp("project")
+    project = Project(folder, cache)
+    for name in ("c00", "c02", "c10"):
+        project.policy(name)
+    project.write("policies/fleet.yaml", FLEET)
+    project.write("policies/changes/a.yaml", CHANGE % "a")
+    project.write("policies/changes/b.yaml", (CHANGE % "b").replace("wave", "tide"))
+    assert project.run("render").code == 0
+    rings, at, known = [None, *RINGS], {"a": 0, "b": 0}, {(0, 0): project.tree()}
+    for change, step in steps:
+        place = at[change]
+        target = min(place + 1, 3) if step == "further" else max(place - 1, 0) if step == "back" else 0
+        words = ["--to", str(rings[target]), "--skip", "x"] if step == "further" else [f"--{step}"]
+        done = promote(project, change, *words, "--no-commit")
+        assert (done.code == 0) is (target != place)
+        at[change] = target
+        assert known.setdefault((at["a"], at["b"]), project.tree()) == project.tree()
+    for change, place in at.items():
+        if place:
+            assert promote(project, change, "--withdraw", "--no-commit").code == 0
+    assert project.tree() == known[0, 0]
+
+
+def test_lint_tells_at_once_what_a_later_ring_refuses(small: Project) -> None:
+    """A change that one cluster of the last ring can't have is an error of lint's, with ring and clusters; a glob that
+    names nobody is a warning, and a change that changes nothing a note.
+    """
+    small.policy("c10", toolkit={"enabled": False}, cdi={"enabled": True})
+    small.write(
+        "policies/changes/nri.yaml",
+        document("PolicyChange", "nri", {"cdi": {"nriPluginEnabled": True}}),
+    )
+    small.policy("c02", toolkit={"enabled": True}, extends=[])
+    small.policy("c00", toolkit={"enabled": True})
+    small.write("policies/fleet.yaml", FLEET.replace("[c0*]", "[c0*, d*]"))
+    vain = {"release": SMALL["release"]}
+    small.write("policies/changes/vain.yaml", document("PolicyChange", "vain", vain))
+    found = {(each["rule"], each["severity"]): each for each in small.run("lint", "--format", "json").json["findings"]}
+    assert found["GPU102", "error"]["clusters"] == ["c10"]
+    assert found["GPU102", "error"]["what"].startswith("once the ring all has nri: ")
+    assert found["GPU102", "error"]["file"] == "policies/changes/nri.yaml"
+    assert (found["GPU093", "warning"]["file"], found["GPU093", "warning"]["line"]) == ("policies/fleet.yaml", 9)
+    assert found["GPU094", "note"]["file"] == "policies/changes/vain.yaml"
+    assert small.run("render").code == 0
+
+
+def test_affected_knows_rings(small: Project) -> None:
+    """A change concerns the rings that have it and the next one; all, once it is gone; the rings themselves all."""
+    said = {name: small.run("affected", f"policies/{name}").out.split() for name in ("fleet.yaml", "changes/wave.yaml")}
+    assert said == {"fleet.yaml": ["c00", "c02", "c10"], "changes/wave.yaml": ["c00", "c02"]}
+    (small.folder / "policies/changes/wave.yaml").unlink()
+    assert small.run("affected", "policies/changes/wave.yaml").out.split() == ["c00", "c02", "c10"]
+    done = small.run("render", "--changed-since", "HEAD")
+    assert (done.code, "3 clusters rendered" in done.out) == (0, True)
