@@ -2,7 +2,7 @@
 
 Rules judge a policy as it is, and nobody writes the kernel of next week's node image into one. So the policy is judged
 as it would be (`changes`), and what rules say then and not now stands against the upgrade. Rules are silent where
-nothing is known, and silence is no yes: what has to be there (a driver image, headers of the kernel, a row in a support
+nothing is known, which isn't a yes: what has to be there (a driver image, headers of the kernel, a row in a support
 table) is asked for by itself (`Answers`), and answered with yes, with where to look (upgrades.yaml), or by a rule.
 """
 
@@ -174,6 +174,6 @@ class Answers:
         what, look = text["what"].format(**facts).strip(), text.get("look", "").format(**facts)
         if not look or text.get("kind") in self.looked:
             return Finding(KNOWN, "note", f"somebody has looked: {what}" if look else what, path)
-        why = text.get("why", "nothing in the catalogue says it, and what isn't known is no yes")
+        why = text.get("why", "nothing in the catalogue says it, and what isn't known isn't a yes")
         what = what if "why" in text else f"not known here: {what}"
         return Finding(FIRST if "why" in text else UNKNOWN, "warning", what, path, why=why, remedy=look)

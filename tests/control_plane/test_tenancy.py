@@ -227,7 +227,7 @@ def test_annotations_of_cdi(plane: ControlPlane) -> None:
 
 
 def test_debugging_containers(plane: ControlPlane) -> None:
-    """An ephemeral container is none by which a running pod gets all GPUs."""
+    """An ephemeral container is no way for a running pod to get all GPUs."""
     made = plane.admin.create(pod("team-b"))
     del made["metadata"]["resourceVersion"]  # the scheduler writes to the pod, too
     made["spec"]["ephemeralContainers"] = [container(securityContext={"privileged": True})]

@@ -62,7 +62,7 @@ def contradicting(cluster: Cluster) -> Iterator[Hit]:
     if is_oci(repository) and not re.fullmatch(IMAGE_TAG.pattern, wanted):
         yield hit("spec.gitops.repository.revision", "oci", wanted=wanted)
     if not is_oci(repository) and is_digest(wanted):
-        yield hit("spec.gitops.repository.revision", "git")
+        yield hit("spec.gitops.repository.revision", "commit")
 
 
 @rule("GPU834", "warning", over="origins")
