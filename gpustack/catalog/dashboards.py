@@ -6,7 +6,7 @@ import functools
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 from gpustack.catalog import _data
 
@@ -32,27 +32,26 @@ class Panel:
         return {metric for query in self.queries.values() for metric in metrics(query)}
 
 
-class Board(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Board:
     """A dashboard: its panels by the titles of its rows, and what a viewer chooses, by label."""
 
     title: str
     rows: Mapping[str, Sequence[Panel]]
-    needs: Sequence[str]
-    of: str
     variables: Mapping[str, Mapping[str, Any]]
+    needs: Sequence[str] = ()
+    of: str = ""
 
 
 @functools.cache
 def boards() -> Mapping[Name, Board]:
     """All dashboards, in the order in which they are listed."""
-    return {name: _board(**facts) for name, facts in _data.load("dashboards")["boards"].items()}
-
-
-def _board(
-    title: str, rows: list[Any], needs: Sequence[str] = (), of: str = "", variables: Mapping[str, Any] | None = None
-) -> Board:
-    panels = {row["title"]: [Panel(**panel) for panel in row["panels"]] for row in rows}
-    return Board(title, panels, needs, of, {"cluster": _data.load("dashboards")["cluster"], **(variables or {})})
+    data, found = _data.load("dashboards"), dict[Name, Board]()
+    for name, facts in data["boards"].items():
+        rows = {row["title"]: [Panel(**panel) for panel in row["panels"]] for row in facts["rows"]}
+        chosen = {"cluster": data["cluster"], **facts.get("variables", {})}
+        found[name] = _data.made(Board, facts, rows=rows, variables=chosen)
+    return found
 
 
 @functools.cache

@@ -22,7 +22,7 @@ from ..scripts import entrypoint, script
 from .dcgm import NAME as DCGM
 from .dcgm import PORT as DCGM_PORT
 from .dcgm_exporter_inputs import DcgmExporterInputs, Monitor, Relabelling
-from .prometheus_rules import accelerator_metrics
+from .prometheus_rules import operators_rule
 
 NAME = "nvidia-dcgm-exporter"
 READ_PODS = "nvidia-dcgm-exporter-read-pods"
@@ -66,7 +66,7 @@ class DcgmExporter(Component[DcgmExporterInputs]):
         if inputs.monitor:
             yield monitor(common, inputs.monitor)
         if inputs.rules:
-            yield accelerator_metrics(NAME, common.namespace, inputs.rule_labels)
+            yield operators_rule("accelerator_metrics", NAME, common.namespace, inputs.rule_labels)
         yield daemonset(
             common,
             NAME,

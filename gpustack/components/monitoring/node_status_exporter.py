@@ -15,7 +15,7 @@ from ..parts.operand import PRIVILEGED_SCC
 from ..parts.pod import PRIVILEGED_ROOT, Container, Env, Pod, unique
 from ..parts.scc import scc
 from .node_status_exporter_inputs import NodeStatusExporterInputs
-from .prometheus_rules import node_alerts
+from .prometheus_rules import operators_rule
 
 NAME = "nvidia-node-status-exporter"
 LABELS = {"app": NAME}
@@ -45,7 +45,7 @@ class NodeStatusExporter(Component[NodeStatusExporterInputs]):
             labels = inputs.monitoring_labels
             yield service_monitor(NAME, common.namespace, port="node-status", job_label="node-status", labels=labels)
         if inputs.rules:
-            yield node_alerts(f"{NAME}-alerts", common.namespace, inputs.monitoring_labels)
+            yield operators_rule("node_alerts", f"{NAME}-alerts", common.namespace, inputs.monitoring_labels)
         annotations = {"openshift.io/scc": NAME}
         yield daemonset(common, NAME, pod(inputs), deploy="node-status-exporter", annotations=annotations)
 

@@ -13,29 +13,10 @@ from .operand import Operand
 from .types import Annotations, ConfigData, Duration, HostPath, Labels, Port, Text
 
 RelabelAction = Literal[
-    "replace",
-    "Replace",
-    "keep",
-    "Keep",
-    "drop",
-    "Drop",
-    "hashmod",
-    "HashMod",
-    "labelmap",
-    "LabelMap",
-    "labeldrop",
-    "LabelDrop",
-    "labelkeep",
-    "LabelKeep",
-    "lowercase",
-    "Lowercase",
-    "uppercase",
-    "Uppercase",
-    "keepequal",
-    "KeepEqual",
-    "dropequal",
-    "DropEqual",
-]
+    "replace", "Replace", "keep", "Keep", "drop", "Drop", "hashmod", "HashMod", "labelmap", "LabelMap", "labeldrop",
+    "LabelDrop", "labelkeep", "LabelKeep", "lowercase", "Lowercase", "uppercase", "Uppercase", "keepequal",
+    "KeepEqual", "dropequal", "DropEqual",
+]  # fmt: skip
 
 
 class Dcgm(Operand):
