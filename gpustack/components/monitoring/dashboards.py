@@ -31,6 +31,8 @@ SIDECAR, GRAFANAS = {"grafana_dashboard": "1"}, {"dashboards": "grafana"}
 SOURCE = DataSourceRef(type_val="prometheus", uid="$datasource")
 """What viewers choose. Without braces: Flux takes ${...} for a variable of its own."""
 BUILDERS: dict[str, Any] = {"stat": stat.Panel, "timeseries": timeseries.Panel, "table": table.Panel}
+FIRST = ("title", "targets")
+"""What of a panel stands first, so that a diff of its line says which it is, and what it asks."""
 LINKS = dashboard.DashboardLinkType.DASHBOARDS
 HOSTS = ("Hostname", "hostname")
 """The exporter's label of the node, in older versions and in newer ones."""
@@ -81,7 +83,8 @@ def written(name: known.Name, inputs: DashboardsInputs) -> str:
             for each in panels:
                 made.with_panel(panel(each, board.of, inputs).id(number := number + 1))
     data = json.loads(JSONEncoder(sort_keys=True).encode(made.build()))
-    lines = ",\n".join(json.dumps(each, ensure_ascii=False) for each in data.pop("panels", []))
+    first = [{key: each[key] for key in FIRST if key in each} | each for each in data.pop("panels", [])]
+    lines = ",\n".join(json.dumps(each, ensure_ascii=False) for each in first)
     return f'{json.dumps(data, ensure_ascii=False)[:-1]},\n"panels": [\n{lines}\n]}}\n' if lines else ""
 
 

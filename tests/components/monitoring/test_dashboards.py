@@ -229,7 +229,9 @@ def test_objects() -> None:
     assert (plain["metadata"]["namespace"], plain["metadata"].get("annotations")) == ("gpu-operator", None)
     (text,) = plain["data"].values()
     board = json.loads(text)
-    assert len(text.splitlines()) == len(board["panels"]) + 3
+    lines = text.splitlines()
+    assert len(lines) == len(board["panels"]) + 3
+    assert [line for line in lines[2:-1] if not line.startswith('{"title": ')] == [], "a diff says which one it is"
     said = {"namespace": "grafana", "folder": "GPUs", "labels": {"dash": "yes"}}
     told = made(**said)["ConfigMap/gpustack-dashboard-node"]["metadata"]
     assert (told["namespace"], told["annotations"]) == ("grafana", {"grafana_folder": "GPUs"})
