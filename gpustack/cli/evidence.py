@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ..model import Finding, InputError, Location, few
-from ..policy.loading.rings import Change, Rings, told
+from ..policy.loading.rings import Change, Rings
 from ..text.quantities import in_words, milliseconds
 from ..text.regular import read_regular
 
@@ -18,7 +18,7 @@ NOT_YET = ("LIV001", "LIV002", "LIV603", "LIV604")
 
 
 class Report(NamedTuple):
-    """When verify looked at a cluster, in which file it says what it saw, and its findings."""
+    """When verify looked at a cluster, the file that says what it saw, and its findings."""
 
     looked: datetime.datetime
     file: str
@@ -26,67 +26,49 @@ class Report(NamedTuple):
 
 
 def reports(files: Iterable[str]) -> dict[str, Report]:
-    """The newest report of each cluster among FILES, which `gpustack verify --format json` printed. Raises InputError
-    for what isn't one.
-    """
+    """The newest report of each cluster in FILES, `gpustack verify --format json`. Raises InputError for others."""
     found: dict[str, Report] = {}
     for file in files:
         try:
             said = json.loads(read_regular(Path(file)))
             looked = datetime.datetime.fromisoformat(said["lookedAt"]).astimezone()
-            known = {each["severity"] for each in said["findings"]} <= {"error", "warning", "note"}
-            if known and said["verb"] == "verify":
-                for cluster in said["clusters"]:
-                    made = Report(looked, file, [each for each in said["findings"] if cluster in each["clusters"]])
-                    found[cluster] = max(made, found.get(cluster, made), key=lambda each: each.looked)
-                continue
+            for cluster in said["clusters"] if said["verb"] == "verify" else said[""]:
+                made = Report(looked, file, [each for each in said["findings"] if cluster in each["clusters"]])
+                found[cluster] = max(made, found.get(cluster, made), key=lambda each: each.looked)
         except (OSError, ValueError, TypeError, KeyError, RecursionError):
-            pass
-        what, remedy = f"{file} is no report about clusters", "gpustack verify CLUSTER... --format json > FILE"
-        raise InputError.of("GPU092", what, location=Location(file), remedy=remedy)
+            what, remedy = f"{file} is no report about clusters", "gpustack verify CLUSTER... --format json > FILE"
+            raise InputError.of("GPU092", what, location=Location(file), remedy=remedy) from None
     return found
 
 
 def left(change: Change, rings: Rings, now: datetime.datetime) -> datetime.timedelta:
     """How long CHANGE stays where it is at least."""
-    if (came := change.rollout.came) is None:
-        return datetime.timedelta()
-    soak = datetime.timedelta(milliseconds=milliseconds(rings.rings[rings.place(change.rollout.ring)].soak))
-    return max(came + soak - now, datetime.timedelta())
-
-
-def held(change: Change) -> Iterator[Finding]:
-    """What is said of CHANGE where it is held."""
-    if hold := change.rollout.hold:
-        yield told("GPU092", change.document, ("rollout", "hold"), "held", change=change.name, hold=hold)
+    place, came = rings.place(change.rollout.ring), change.rollout.came
+    soak = milliseconds(rings.rings[place].soak) if came else 0
+    return max((came or now) + datetime.timedelta(milliseconds=soak) - now, datetime.timedelta())
 
 
 def blocks(
     change: Change, rings: Rings, clusters: Iterable[str], seen: Mapping[str, Report], now: datetime.datetime
 ) -> Iterator[Finding]:
     """What keeps CHANGE in its ring, which has CLUSTERS, of which SEEN are reports: where, why, and what to do."""
-    yield from held(change)
-    came = change.rollout.came
+    came, rest = change.rollout.came, left(change, rings, now)
     if came is None:
         return
     ring = rings.rings[rings.place(change.rollout.ring)]
-    words = {"change": change.name, "ring": ring.name}
-    if rest := left(change, rings, now):
+    if rest:
         shown = in_words(f"{-(-int(rest.total_seconds()) // 60) or 1}m")
-        yield told("GPU092", change.document, ("rollout", "since"), "soaks", left=shown, **words)
-    if not ring.require.verified:
-        return
-    unseen = [name for name in clusters if name not in seen or seen[name].looked <= came]
+        yield change.told("since", "soaks", ring=ring.name, left=shown)
+    wanted = [*clusters] if ring.require.verified else []
+    unseen = [name for name in wanted if name not in seen or seen[name].looked <= came]
     if unseen:
-        names = {"clusters": few(unseen, 6), "first": unseen[0]}
-        yield told("GPU092", change.document, ("rollout", "since"), "unseen", **names, **words)
-    bad = ("error",) if ring.require.findings == "warnings" else ("error", "warning")
-    for name in clusters:
+        yield change.told("since", "unseen", ring=ring.name, clusters=few(unseen, 6), first=unseen[0])
+    bad = ("note", "warning")[: 1 if ring.require.findings == "none" else 2]
+    for name in filter(seen.__contains__, wanted):
+        told = (each for each in seen[name].findings if not each.get("waived"))
         against = [
-            f"{each.get('rule')}: {each.get('what')}"
-            for each in (seen[name].findings if name in seen else ())
-            if (each["severity"] in bad and not each.get("waived")) or each.get("rule") in NOT_YET
+            f"{each['rule']}: {each['what']}" for each in told if each["severity"] not in bad or each["rule"] in NOT_YET
         ]
         if against:
-            words |= {"cluster": name, "found": few(against, 2), "file": seen[name].file}
-            yield told("GPU092", change.document, ("rollout", "ring"), "unwell", **words)
+            words = {"ring": ring.name, "cluster": name, "found": few(against, 2), "report": seen[name].file}
+            yield change.told("ring", "unwell", **words)

@@ -279,22 +279,19 @@ class Git:
         InputError where no branch is checked out, or nobody said who commits.
         """
         branch = self.ask("symbolic-ref", "--quiet", "HEAD", about="the branch that is checked out").strip()
-        who = self.ask("var", "GIT_COMMITTER_IDENT").strip()
-        head, data = self.head(), message.encode()
+        who, data = self.ask("var", "GIT_COMMITTER_IDENT").strip(), message.encode()
         stream = [f"commit {branch}\ncommitter {who}\ndata {len(data)}\n".encode() + data]
-        stream += [f"\nfrom {head}\n".encode()] if head else [b"\n"]
-        staged = []
-        for path in sorted({*paths}):
-            place = self.place(path)
-            if os.path.lexists(self.here(path)):
-                content = read_regular(self.here(path), follow=False)
-                stream.append(f"M 100644 inline {place}\ndata {len(content)}\n".encode() + content + b"\n")
-                staged.append(f"100644 {blob_name(self.algorithm, content)}\t{place}")
-            else:
-                stream.append(f"D {place}\n".encode())
-                staged.append(f"0 {'0' * len(blob_name(self.algorithm, b''))}\t{place}")
+        stream.append(f"from {self.commit('HEAD')}\n".encode())
+        listed = ""
+        for path in paths:
+            place, there = self.place(path), os.path.lexists(self.here(path))
+            content = read_regular(self.here(path), follow=False) if there else b""
+            head = f"M 100644 inline {place}\ndata {len(content)}\n" if there else f"D {place}\n"
+            stream.append(head.encode() + (content + b"\n" if there else b""))
+            blob = blob_name(self.algorithm, content)
+            listed += f"100644 {blob}\t{place}\0" if there else f"0 {'0' * len(blob)}\t{place}\0"
         answer(self._run(["fast-import", "--quiet", "--done"], b"".join([*stream, b"done\n"])), "git can't commit")
-        answer(self._run(["update-index", "-z", "--index-info"], "\0".join([*staged, ""]).encode()), "git")
+        answer(self._run(["update-index", "-z", "--index-info"], listed.encode()), "git")
         return self.head()
 
     def entries(self, commit: str, *paths: str) -> dict[str, Entry]:

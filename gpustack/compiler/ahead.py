@@ -12,18 +12,18 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from ..model import Finding, GpustackError
-from ..policy.loading.envelope import Envelope, open_policy
+from ..policy.loading.envelope import Envelope, open_policy, told
 from ..policy.loading.layers import Part
 from ..policy.loading.load import display, load, spec_key
 from ..policy.loading.place import place
-from ..policy.loading.rings import Rings, leaves, rings_of, told
+from ..policy.loading.rings import Rings, leaves, rings_of
 from ..text.read import read
 from .executor import Executor
 from .judge import GroupedFinding, group
 from .sources import Project, Source, memo_of
 from .stack import RefusedError, compile_stack
 
-Asked = tuple[Project, Source, str, tuple[str, ...], frozenset[str]]
+Asked = tuple[Project, Source, str, list[str], frozenset[str]]
 """A source, its ring, changes that come there, and the rules of which findings are waived."""
 
 
@@ -37,43 +37,42 @@ def ahead(
     for source, policy in zip(sources, opened, strict=False):
         ring = rings.ring_of(policy) or ""
         names = [each.name for each in rings.changes if not rings.reached(each, ring)]
-        sets = [*((name,) for name in names), *([tuple(names)] if len(names) > 1 else [])]
-        asked += [(project, source, ring, each, waived) for each in sets]
-    refused: dict[Source, list[Finding]] = {}
-    for item, findings in zip(asked, executor.map(_refused, asked), strict=True):
-        refused.setdefault(item[1], findings)  # what one change is refused for, all together are too
-        refused[item[1]] += findings if len(item[3]) == 1 and findings is not refused[item[1]] else []
-    later = group((source, finding) for source, findings in refused.items() for finding in findings)
+        asked += [(project, source, ring, names, waived)] if names else []
+    refused = zip(asked, executor.map(_refused, asked), strict=True)
+    later = group((item[1], finding) for item, findings in refused for finding in findings)
     beside = [GroupedFinding(each, ()) for each in _beside(rings, opened)]
     return beside + [GroupedFinding(finding, tuple(each.name for each in same)) for finding, same in later]
 
 
 def _beside(rings: Rings, policies: Sequence[Envelope]) -> Iterator[Finding]:
     """What is to be said of globs that name none of POLICIES, and of changes that all of them have other values for."""
+    names = [str(each.name) for each in policies]
     for index, ring in enumerate(rings.rings):
         for at, glob in enumerate(ring.clusters):
-            if rings.document and not fnmatch.filter([str(each.name) for each in policies], glob):
+            if rings.document and not fnmatch.filter(names, glob):
                 where = ("spec", "rings", index, "clusters", at)
-                idle = told("GPU093", rings.document, where, "idle", glob=glob, ring=ring.name)
+                idle = told(rings.document, where, "GPU093", "idle", glob=glob, ring=ring.name)
                 yield dataclasses.replace(idle, severity="warning")
     own = [{called for called, *_ in leaves(Part("policy", "", each.spec).clean)} for each in policies]
     for change in rings.changes:
         if all(change.leaves.keys() <= each for each in own):
-            vain = told("GPU094", change.document, ("spec",), "in vain", change=change.name)
+            vain = told(change.document, ("spec",), "GPU094", "in vain", change=change.name)
             yield dataclasses.replace(vain, severity="note")
 
 
 def _refused(item: Asked) -> list[Finding]:
-    """What refuses the cluster with its changes."""
-    project, source, ring, names, waived = item
-    try:
-        loaded = load(source.path, root=project.root, memo=memo_of(project.store), ahead=names)
-        compile_stack(loaded.spec, spec_key(loaded.merged), project.store, waived)
-    except RefusedError as error:
-        findings = [place(loaded, finding) for finding in error.findings]
-    except GpustackError as error:
-        findings = error.findings
-    else:
-        return []
-    head = f"once the ring {ring} has {' and '.join(names)}: "
-    return [dataclasses.replace(finding, what=head + finding.what) for finding in findings]
+    """What refuses the cluster with one of its changes, or, where none does, with all of them."""
+    project, source, ring, pending, waived = item
+    found = list[Finding]()
+    for names in [*([each] for each in pending), pending]:
+        try:
+            if not found or len(names) == 1:
+                loaded = load(source.path, root=project.root, memo=memo_of(project.store), ahead=names)
+                compile_stack(loaded.spec, spec_key(loaded.merged), project.store, waived)
+        except GpustackError as error:
+            head = f"once the ring {ring} has {' and '.join(names)}: "
+            located = (
+                [place(loaded, each) for each in error.findings] if isinstance(error, RefusedError) else error.findings
+            )
+            found += [dataclasses.replace(each, what=head + each.what) for each in located]
+    return found

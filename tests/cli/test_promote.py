@@ -210,7 +210,7 @@ def test_one_ring_at_a_time_unless_somebody_says_why(small: Project) -> None:
     assert promote(small, "wave", "--unhold").code == 0
     assert promote(small, "wave", "--to", "all", "--skip", "an exploit", now=T1).code == 0
     assert "Without soak and reports: an exploit" in git(small.folder, "log", "-1", "--format=%B")
-    assert small.run("explain", "c10", "daemonsets.labels.wave").out.endswith("wave.yaml:7:31\n")
+    assert small.run("explain", "c10", "daemonsets.labels.wave").out.endswith("wave.yaml:9:31\n")
 
 
 @pytest.mark.parametrize(
@@ -253,7 +253,7 @@ def test_a_refused_render_leaves_the_change_as_it_was(small: Project) -> None:
     git(small.folder, "commit", "-q", "-m", "broken", "policies")
     before = tree(small.folder)
     done = promote(small, "wave", "--to", "early", "--skip", "x", "--no-commit", now=T1)
-    assert (done.code, "policies/changes/wave.yaml:7:" in done.err) == (4, True)
+    assert (done.code, "policies/changes/wave.yaml:9:" in done.err) == (4, True)
     assert tree(small.folder) == before
 
 

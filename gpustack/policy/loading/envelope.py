@@ -9,15 +9,21 @@ from __future__ import annotations
 import difflib
 import pathlib
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from gpustack.model import Finding, InputError, Path, dotted
 from gpustack.policy.loading.layers import Part, merge
 from gpustack.text.positions import locate
 from gpustack.text.read import Document
+from gpustack.text.refusals import Texts
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel
 
 API_VERSION = "gpustack.dev/v1alpha1"
 Kind = Literal["ClusterPolicy", "PolicyLayer", "PolicyChange", "Fleet"]
+TEXTS = Texts(__file__)
+S = TypeVar("S", bound="BaseModel")
 KEYS = ("apiVersion", "kind", "metadata", "spec")
 
 
@@ -37,16 +43,8 @@ def open_policy(document: Document) -> Envelope:
     """Return the frame of a cluster's policy. Raises InputError (GPU012) where DOCUMENT is something else."""
     envelope = _open(document, "ClusterPolicy")
     if envelope.name is None and not any(finding.path.startswith("metadata") for finding in envelope.findings):
-        envelope.findings.append(
-            finding(
-                document,
-                ("metadata", "name"),
-                "GPU017",
-                "the policy has no metadata.name",
-                f"add `metadata: {{name: {pathlib.PurePath(document.file).stem}}}`",
-                why="it is the cluster's name, and the name of its folder in dist/",
-            )
-        )
+        stem = pathlib.PurePath(document.file).stem
+        envelope.findings.append(told(document, ("metadata", "name"), "GPU017", "no name", stem=stem))
     return envelope
 
 
@@ -56,28 +54,32 @@ def open_layer(document: Document, stem: str, kind: Kind = "PolicyLayer") -> Env
     """
     envelope = _open(document, kind)
     if envelope.name not in (None, stem):
-        envelope.findings.append(
-            finding(
-                document,
-                ("metadata", "name"),
-                "GPU013",
-                f"the {kind} calls itself {envelope.name}, but its file is {stem}",
-                f"write `name: {stem}`, delete metadata, or rename the file to {envelope.name}.yaml",
-                why="it is named by its file, so two names would only confuse",
-            )
-        )
+        words: dict[str, Any] = {"kind": kind, "name": envelope.name, "stem": stem}
+        envelope.findings.append(told(document, ("metadata", "name"), "GPU013", "other name", **words))
     if envelope.labels or (envelope.extends and kind != "PolicyLayer"):
         path: Path = ("metadata", "labels") if envelope.labels else ("spec", "extends")
-        what, why = f"a {kind} has no {path[1]}", "labels say in which ring a cluster is; policies and layers extend"
-        envelope.findings.append(finding(document, path, "GPU016", what, "take it out", why=why, key=True))
+        envelope.findings.append(told(document, path, "GPU016", "not here", key=True, kind=kind, what=path[1]))
     return envelope
 
 
-def finding(
-    document: Document, path: Path, rule: str, what: str, remedy: str, *, why: str = "", key: bool = False
-) -> Finding:
-    """Return an error about the value (with `key`, the key) at PATH of DOCUMENT."""
-    return Finding(rule, "error", what, dotted(path), locate(document.text, document.file, path, key=key), why, remedy)
+def told(document: Document, path: Path, rule: str, case: str, *, key: bool = False, **words: Any) -> Finding:
+    """What the table of this room says of RULE and CASE, with WORDS in it, about the value (KEY: the key) at PATH."""
+    where = locate(document.text, document.file, path, key=key)
+    return TEXTS.finding(rule, case, where, at=dotted(path), **words)
+
+
+def valid(model: type[S], data: Any, at: Path, document: Document, wrong: list[Finding]) -> S | None:
+    """DATA, a mapping AT a place of DOCUMENT, as MODEL; None after adding to WRONG what is wrong with it."""
+    from pydantic import ValidationError
+
+    merged = merge([Part("policy", document.file, data, at, document.text)])
+    try:
+        return model.model_validate(merged.spec)
+    except ValidationError as error:
+        from gpustack.policy.loading.diagnose import diagnose
+
+        wrong += diagnose(error, merged, model, at)
+        return None
 
 
 def _open(document: Document, kind: Kind) -> Envelope:
@@ -86,26 +88,19 @@ def _open(document: Document, kind: Kind) -> Envelope:
         from gpustack.policy.loading.foreign import recognise
 
         raise InputError(recognise(document, kind))
-    findings = [
-        finding(
-            document,
-            (key,),
-            "GPU016",
-            f"unknown key {key}",
-            _nearest(key, KEYS) or f"indent {key} below spec if it belongs there; else delete it",
-            why=f"beside the spec, a {kind} has only {', '.join(KEYS[:3])}",
-            key=True,
-        )
-        for key in data
-        if key not in KEYS and (key, kind) != ("rollout", "PolicyChange")
-    ]
+    findings = []
+    for key in data:
+        if key not in KEYS and (key, kind) != ("rollout", "PolicyChange"):
+            remedy = _nearest(key, KEYS) or f"indent {key} below spec if it belongs there; else delete it"
+            findings.append(told(document, (key,), "GPU016", "key", key=True, name=key, kind=kind, do=remedy))
     name, labels = _name(document, findings)
     spec = data.get("spec")
     if spec is None and kind == "PolicyLayer":
         spec = {}
     if not isinstance(spec, dict):
         if not any(each.remedy == "did you mean spec?" for each in findings):
-            findings.append(_no_spec(document, spec))
+            case = "no spec" if spec is None else "spec is no mapping"
+            findings.append(told(document, ("spec",), "GPU017", case))
         raise InputError(*findings)
     extends = _extends(document, spec.get("extends"), findings)
     own = {key: value for key, value in spec.items() if key != "extends"}
@@ -115,37 +110,16 @@ def _open(document: Document, kind: Kind) -> Envelope:
 def _name(document: Document, findings: list[Finding]) -> tuple[str | None, dict[str, str]]:
     """Return metadata.name if it is one, and the labels; what is wrong with metadata goes to FINDINGS."""
     metadata = document.data.get("metadata")
-    if metadata is None:
-        return None, {}
     if not isinstance(metadata, dict):
-        what = "metadata is not a mapping"
-        findings.append(finding(document, ("metadata",), "GPU017", what, "write `metadata: {name: ...}`"))
+        findings += [told(document, ("metadata",), "GPU017", "metadata")] if metadata is not None else []
         return None, {}
-    from pydantic import ValidationError
-
     from gpustack.policy.language.spec import Metadata
 
-    part = Part("policy", document.file, metadata, ("metadata",), document.text)
-    merged = merge([part])
-    labels: dict[str, str] = {}
-    try:
-        # A layer may go without a name, and what a policy without one is told is said by open_policy.
-        labels = Metadata.model_validate({"name": "unnamed", **merged.spec}).labels
-    except ValidationError as error:
-        from gpustack.policy.loading.diagnose import diagnose
-
-        findings += diagnose(error, merged, Metadata, ("metadata",))
-    name = merged.spec.get("name")
-    return name if isinstance(name, str) else None, labels
-
-
-def _no_spec(document: Document, spec: object) -> Finding:
-    if spec is None:
-        what, why = f"{document.file} has no spec", "nothing says what the cluster is to get"
-    else:
-        what, why = "spec is not a mapping", "it holds release, cluster, nodePools and the rest"
-    remedy = "add spec with release and cluster.kubernetesVersion; README.md has an example"
-    return finding(document, ("spec",), "GPU017", what, remedy, why=why)
+    # A layer may go without a name, and what a policy without one is told is said by open_policy.
+    given = {**metadata, "name": "unnamed"} if metadata.get("name") is None else metadata
+    read = valid(Metadata, given, ("metadata",), document, findings)
+    name = metadata.get("name")
+    return name if isinstance(name, str) else None, read.labels if read else {}
 
 
 def _extends(document: Document, extends: object, findings: list[Finding]) -> list[str]:
@@ -153,26 +127,12 @@ def _extends(document: Document, extends: object, findings: list[Finding]) -> li
     if extends is None:
         return []
     if isinstance(extends, list):
-        names = []
         for index, name in enumerate(extends):
-            if isinstance(name, str):
-                names.append(name)
-            else:
-                path = ("spec", "extends", index)
-                remedy = "write the layer's name; put it in quotes if it looks like a number"
-                findings.append(finding(document, path, "GPU017", "the name of a layer is not text", remedy))
-        return names
-    remedy = f"write `extends: [{extends}]`" if isinstance(extends, str) else "write `extends: [base]`"
-    findings.append(
-        finding(
-            document,
-            ("spec", "extends"),
-            "GPU017",
-            "spec.extends is not a list",
-            remedy,
-            why="it lists names of layers",
-        )
-    )
+            if not isinstance(name, str):
+                findings.append(told(document, ("spec", "extends", index), "GPU017", "layer name"))
+        return [name for name in extends if isinstance(name, str)]
+    known = extends if isinstance(extends, str) else "base"
+    findings.append(told(document, ("spec", "extends"), "GPU017", "extends", known=known))
     return []
 
 

@@ -17,12 +17,12 @@ import pathlib
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from gpustack.model import InputError
-from gpustack.policy.loading.envelope import Envelope, finding, open_layer
+from gpustack.policy.loading.envelope import Envelope, open_layer, told
 from gpustack.policy.loading.layers import Part
-from gpustack.text.read import Document, read
+from gpustack.text.read import read
 
 _NAME = re.compile(r"[A-Za-z0-9_](?:[A-Za-z0-9_.-]*[A-Za-z0-9_-])?\Z")
 
@@ -93,24 +93,13 @@ class Layers:
         """Return the file of layer NAME, which USER extends."""
         if not is_layer_name(name):
             stem = pathlib.PurePath(name).name.removesuffix(".yaml").removesuffix(".yml")
-            _refuse(
-                user,
-                name,
-                f"{name!r} is no name of a layer",
-                "a layer is named by its file in layers/: letters, digits, - _ and dots, no path",
-                f"write {stem}" if is_layer_name(stem) else "write the file's name without folder and .yaml",
-            )
+            stem = stem if is_layer_name(stem) else "the file's name without folder and .yaml"
+            _refuse(user, name, "no layer name", do=stem)
         path = self.folder / f"{name}.yaml"
         if not path.is_file():
             self._refuse_missing(user, name, path)
         if pathlib.Path(os.path.realpath(path)).parent != pathlib.Path(os.path.realpath(self.folder)):
-            _refuse(
-                user,
-                name,
-                f"the layer {name} is a link to a file outside {self.display(self.folder)}",
-                "a policy must not read files from elsewhere on the machine that renders it",
-                "put a copy of the file into the folder",
-            )
+            _refuse(user, name, "elsewhere", folder=self.display(self.folder))
         return path
 
     def _refuse_missing(self, user: Envelope, name: str, path: pathlib.Path) -> NoReturn:
@@ -126,29 +115,16 @@ class Layers:
             remedy = f"did you mean {' or '.join(near)}?"
         else:
             remedy = f"there are: {', '.join(stems[:12])}" if stems else f"create {self.display(path)}"
-        _refuse(user, name, f"there is no layer {name}", f"it would be the file {self.display(path)}", remedy)
+        _refuse(user, name, "missing", there=self.display(path), do=remedy)
 
 
 def _refuse_cycle(user: Envelope, name: str, chain: list[str]) -> NoReturn:
     names = [*chain[chain.index(name) :], name]
     if len(names) > SHOWN:
         names[SHOWN // 2 : -SHOWN // 2] = [f"... {len(names) - SHOWN} more ..."]
-    cycle = " -> ".join(names)
-    _refuse(
-        user,
-        name,
-        f"layers extend each other in a circle: {cycle}",
-        "each would have to be merged before the other",
-        f"remove {name} from extends in {user.document.file}",
-    )
+    _refuse(user, name, "circle", cycle=" -> ".join(names))
 
 
-def _refuse(user: Envelope, name: str, what: str, why: str, remedy: str) -> NoReturn:
-    raise InputError(
-        finding(user.document, ("spec", "extends", _index(user.document, name)), "GPU013", what, remedy, why=why)
-    )
-
-
-def _index(document: Document, name: str) -> int:
-    extends: list[object] = document.data["spec"]["extends"]
-    return extends.index(name)
+def _refuse(user: Envelope, name: str, case: str, **words: Any) -> NoReturn:
+    index = user.document.data["spec"]["extends"].index(name)
+    raise InputError(told(user.document, ("spec", "extends", index), "GPU013", case, name=name, **words))

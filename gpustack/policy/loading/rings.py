@@ -14,25 +14,22 @@ import os
 import pathlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
-from gpustack.catalog import _data
 from gpustack.model import Finding, InputError, Path, dotted
-from gpustack.policy.loading.envelope import Envelope, finding, open_layer
+from gpustack.policy.loading.envelope import Envelope, open_layer, told, valid
 from gpustack.policy.loading.extends import is_layer_name
-from gpustack.policy.loading.layers import Part, merge
+from gpustack.policy.loading.layers import Part
 from gpustack.policy.loading.lists import identity, named
 from gpustack.text.read import Document, read
 
 if TYPE_CHECKING:
-    from gpustack.policy.language.base import Section
     from gpustack.policy.loading.ring import Ring, Rollout
 
 FLEET = "fleet.yaml"
 """The file beside the policies that says which rings there are."""
 CHANGES = "changes"
 """The folder beside the policies that holds the changes."""
-S = TypeVar("S", bound="Section")
 
 
 @dataclass(frozen=True)
@@ -48,6 +45,11 @@ class Change:
     def leaves(self) -> dict[tuple[Any, ...], tuple[Path, Any]]:
         """What it sets: by what the place is called whoever else writes there, the path in the file and the value."""
         return {called: (at, value) for called, at, value in leaves(self.part.clean)}
+
+    def told(self, key: str, happens: str, **words: Any) -> Finding:
+        """As `told`, of what keeps it from going where somebody wants it, at the KEY of its rollout."""
+        path: Path = ("rollout", key) if key else ("rollout",)
+        return told(self.document, path, "GPU092", happens, change=self.name, **words)
 
 
 @dataclass(frozen=True)
@@ -85,18 +87,8 @@ class Rings:
         """
         ring = self.ring_of(policy) if self.changes else None
         if ring is None and self.changes:
-            where: Path = ("metadata", "name")
-            raise InputError(told("GPU091", policy.document, where, "nobody's", cluster=policy.name))
+            raise InputError(told(policy.document, ("metadata", "name"), "GPU091", "nobody's", cluster=policy.name))
         return [each for each in self.changes if each.name in {*ahead} or self.reached(each, ring)]
-
-
-def told(rule: str, document: Document, path: Path, happens: str, **words: object) -> Finding:
-    """An error of RULE at PATH of DOCUMENT, in the words that rings.yaml has for what HAPPENS, WORDS put in."""
-    said = {key: text.format(**words) for key, text in _data.read(_WORDS)[happens].items()}
-    return finding(document, path, rule, said["what"], said["do"], why=said.get("why", ""))
-
-
-_WORDS = pathlib.Path(__file__).with_suffix(".yaml")
 
 
 def rings_of(folder: pathlib.Path, display: Callable[[pathlib.Path], str]) -> Rings:
@@ -113,7 +105,7 @@ def of_documents(documents: Mapping[str, Document]) -> Rings:
     document, rings = documents.get(FLEET), list["Ring"]()
     if document is not None:
         opened = open_layer(document, "fleet", "Fleet")
-        read_spec = _valid(FleetSpec, opened.spec, ("spec",), document, wrong)
+        read_spec = valid(FleetSpec, opened.spec, ("spec",), document, wrong)
         rings = read_spec.rings if read_spec else []
         wrong += opened.findings
     changes = []
@@ -122,14 +114,18 @@ def of_documents(documents: Mapping[str, Document]) -> Rings:
         if name == FLEET:
             continue
         opened = open_layer(each, stem, "PolicyChange")
-        wrong += opened.findings if is_layer_name(stem) else [told("GPU090", each, (), "odd name", name=stem)]
-        rollout = _valid(Rollout, each.data.get("rollout"), ("rollout",), each, wrong)
+        wrong += opened.findings if is_layer_name(stem) else [told(each, (), "GPU090", "odd name", name=stem)]
+        given = each.data.get("rollout") or {}
+        if not isinstance(given, dict):
+            wrong.append(told(each, ("rollout",), "GPU090", "no mapping", what="rollout"))
+            continue
+        rollout = valid(Rollout, given, ("rollout",), each, wrong)
         known = [ring.name for ring in rings]
         if rollout and document is None:
-            wrong.append(told("GPU090", each, ("kind",), "no rings", fleet=FLEET))
+            wrong.append(told(each, ("kind",), "GPU090", "no rings"))
         elif rollout and known and rollout.ring not in (None, *known):
-            words = {"ring": rollout.ring, "fleet": FLEET, "known": ", ".join(known)}
-            wrong.append(told("GPU090", each, ("rollout", "ring"), "no ring", **words))
+            where, said = ("rollout", "ring"), ", ".join(known)
+            wrong.append(told(each, where, "GPU090", "no ring", ring=rollout.ring, known=said))
         elif rollout:
             part = Part("change", each.file, opened.spec, ("spec",), each.text, ring=rollout.ring or "")
             changes.append(Change(stem, each, rollout, part))
@@ -164,9 +160,9 @@ def contradictions(changes: Sequence[Change]) -> Iterator[Finding]:
             for called, (at, value) in change.leaves.items():
                 there = other.leaves.get(called)
                 if there is not None and there[1] != value:
-                    words = {"change": change.name, "other": other.name, "where": dotted(("spec", *at))}
-                    words["at"] = str(other.part.locate(there[0]))
-                    yield told("GPU091", change.document, ("spec", *at), "contradiction", **words)
+                    words: dict[str, Any] = {"change": change.name, "other": other.name, "value": dotted(("spec", *at))}
+                    words["at_other"] = other.part.locate(there[0])
+                    yield told(change.document, ("spec", *at), "GPU091", "contradiction", **words)
 
 
 def leaves(node: Any, called: tuple[Any, ...] = (), at: Path = ()) -> Iterator[tuple[tuple[Any, ...], Path, Any]]:
@@ -179,20 +175,3 @@ def leaves(node: Any, called: tuple[Any, ...] = (), at: Path = ()) -> Iterator[t
             yield from leaves(item, (*called, identity(item, called)), (*at, index))
     else:
         yield called, at, node
-
-
-def _valid(model: type[S], data: Any, at: Path, document: Document, wrong: list[Finding]) -> S | None:
-    """DATA, which stands AT a place of DOCUMENT, as MODEL; None after adding to WRONG what is wrong with it."""
-    from pydantic import ValidationError
-
-    from gpustack.policy.loading.diagnose import diagnose
-
-    if data is not None and not isinstance(data, dict):
-        wrong.append(told("GPU090", document, at, "no mapping", key=dotted(at)))
-        return None
-    merged = merge([Part("policy", document.file, data or {}, at, document.text)])
-    try:
-        return model.model_validate(merged.spec)
-    except ValidationError as error:
-        wrong += diagnose(error, merged, model, at)
-        return None
