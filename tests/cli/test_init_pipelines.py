@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
 from typing import Any
 
 import pytest
@@ -47,7 +48,7 @@ def test_actions_are_pinned(project: Project, github: dict[str, Any]) -> None:
     """
     text = "".join(path.read_text("utf-8") for path in (project.folder / "new" / ".github").rglob("*.yaml"))
     uses = re.findall(r"(?m)^ +- uses: (.*)$|^ +uses: (.*)$", text)
-    assert len(uses) == 6
+    assert len(uses) == 7
     assert all(re.fullmatch(r"actions/[a-z-]+@[0-9a-f]{40} # v[0-9]+\.[0-9]+\.[0-9]+", one or two) for one, two in uses)
     assert "cache" not in re.sub(r"#.*", "", text)
 
@@ -55,7 +56,7 @@ def test_actions_are_pinned(project: Project, github: dict[str, Any]) -> None:
 def test_no_value_is_in_a_script(github: dict[str, Any]) -> None:
     """No script has an expression in its text, where a branch's name would be run."""
     scripts = [step["run"] for workflow in github.values() for step in steps(workflow) if "run" in step]
-    assert len(scripts) == 6
+    assert len(scripts) == 8
     assert not any(UNTRUSTED.search(script) for script in scripts)
 
 
@@ -89,6 +90,21 @@ def test_what_counts_runs_nothing_of_a_request(github: dict[str, Any]) -> None:
             assert step["run"].startswith(("python3 -I ci/requests.py ", "python3 -I ci/fetch.py "))
         assert "working-directory" not in step
     assert "secrets." not in json.dumps([*counts["jobs"]["review"]["steps"]])
+
+
+def test_promotion_by_rings(project: Project, github: dict[str, Any]) -> None:
+    """The job that promotes runs the default branch on a schedule alone, once it is switched on; what can push is given
+    to the step that pushes, to a branch of its own. Without rings it does nothing.
+    """
+    moves = github["gpustack-promote"]
+    assert (set(moves["on"]), moves["permissions"]) == ({"schedule"}, {})
+    job = moves["jobs"]["promote"]
+    assert (job["if"], job["permissions"]) == ("vars.GPUSTACK_PROMOTE == 'yes'", {"contents": "write"})
+    assert steps(moves)[0]["with"]["ref"] == "refs/heads/${{ github.event.repository.default_branch }}"
+    (push,) = [step for step in steps(moves) if "github.token" in json.dumps(step)]
+    assert push["run"].rstrip().endswith(" HEAD:refs/heads/gpustack-promote")
+    done = subprocess.run(["ci/promote.sh", "nothing"], cwd=project.folder / "new", capture_output=True, check=True)
+    assert done.stdout == b"no policies/fleet.yaml: no change goes by rings here\n"
 
 
 def test_no_line_of_a_stranger_is_a_command(github: dict[str, Any]) -> None:
@@ -128,6 +144,9 @@ def test_gitlab(gitlab: dict[str, Any]) -> None:
         (rule,) = jobs[name]["rules"]
         assert rule["if"] == '$CI_PIPELINE_SOURCE == "schedule" && $CI_COMMIT_BRANCH == $CI_DEFAULT_BRANCH'
         assert ("environment" in jobs[name]) == (name != "gpustack-judge")
+    (rule,) = jobs["gpustack-promote"]["rules"]
+    assert rule["if"].endswith('$CI_COMMIT_BRANCH == $CI_DEFAULT_BRANCH && $GPUSTACK_PROMOTE == "yes"')
+    assert jobs["gpustack-promote"]["environment"]["name"] == "gpustack-promote"
     assert gitlab["default"]["cache"] == []
     assert gitlab["variables"]["GPUSTACK_IMAGE"].startswith("<edit"), "no image can be named that nobody has looked at"
 
