@@ -13,14 +13,18 @@ import subprocess
 import threading
 import time
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlencode
 
 import pytest
 
 from gpustack.catalog import alerts
+from gpustack.policy.configurations.promql import named
 from tests.components.monitoring.promtool import POOLS, Series, brought, gpu, node, pod, rules
+from tests.components.monitoring.test_dashboards import asked
+from tests.components.monitoring.test_dashboards import found as boards
 
 NODES = ("a0", "a1")
 CUT = {**POOLS[1], "sharing": {"mig": {"layout": {"3g.40gb": 2}}}}
@@ -49,13 +53,13 @@ def text(series: Series) -> bytes:
 
 
 @contextlib.contextmanager
-def replayed() -> Iterator[str]:
-    """An address with the series at /exporter, where XIDs come with the third scrape, and at /one and /two."""
+def replayed(told: Callable[[str, int], Series]) -> Iterator[str]:
+    """An address with what is TOLD at /exporter, by the number of the scrape, and at /one and /two."""
     scrapes = iter(range(1000))
 
     class Handler(http.server.BaseHTTPRequestHandler):
         def do_GET(self) -> None:
-            body = text(exporter(next(scrapes) > 1) if self.path == "/exporter" else kube_state())
+            body = text(told(self.path, next(scrapes) if self.path == "/exporter" else 0))
             self.send_response(200)
             self.send_header("Content-Type", "text/plain; version=0.0.4")
             self.end_headers()
@@ -68,6 +72,38 @@ def replayed() -> Iterator[str]:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         yield f"127.0.0.1:{server.server_port}"
         server.shutdown()
+
+
+def failing(path: str, scrape: int) -> Series:
+    """GPUs that fail with the third scrape."""
+    return exporter(scrape > 1) if path == "/exporter" else kube_state()
+
+
+def whole(path: str, _: int) -> Series:
+    """Every series that dashboards read: of a whole GPU and of one that is cut, their pods, and a reconciler."""
+    held: dict[str, Any] = {"exported_namespace": "team-a", "exported_pod": "p", "DCGM_FI_DRIVER_VERSION": "580"}
+    found: Series = {}
+    read = {metric for query in asked(boards()).values() for metric in named(query).metrics}
+    for name in sorted({metric.name for metric in read} if path == "/exporter" else ()):
+        if name.startswith("DCGM_"):
+            found |= gpu(name, "1", "a0", modelName="H100", xid="79", **held)
+            for number in "12":
+                found |= gpu(name, "1", "a1", modelName="H100", GPU_I_ID=number, GPU_I_PROFILE="3g.40gb", **held)
+        elif name.startswith("gpustack_reconciler_"):
+            labels = 'policy="a", kind="mig", phase="Acting", state="%s", reason="budget", node="a0", le="+Inf"'
+            found |= {f"{name}{{{labels % state}}}": "1" for state in ("all", "current", "quarantined", "uncovered")}
+    if path == "/exporter":
+        return found
+    pods = 'namespace="team-a", pod="p"'
+    return kube_state() | {
+        'kube_node_labels{node="a1", label_nvidia_com_mig_config_state="success"}': "1",
+        'kube_node_status_allocatable{node="a1", resource="nvidia_com_mig_3g_40gb"}': "2",
+        f'kube_pod_container_resource_requests{{{pods}, container="c", resource="nvidia_com_gpu"}}': "1",
+        f'kube_pod_status_phase{{{pods}, phase="Running"}}': "1",
+        f"kube_pod_status_unschedulable{{{pods}}}": "1",
+        'kube_pod_status_ready{namespace="gpu-operator", pod="q", condition="false"}': "1",
+        'kube_resourcequota{namespace="team-a", resource="requests.nvidia.com/gpu", type="hard"}': "8",
+    }
 
 
 @contextlib.contextmanager
@@ -114,7 +150,7 @@ def test_alerts_in_a_prometheus(tmp_path: Path) -> None:
     everything = {"rules": {name: {"enabled": True} for name in alerts.alerts()}}
     program = {"reconciler": {"image": "registry.example/gpustack-reconciler:1"}}
     rendered = rules(everything, **sections, **program)
-    with replayed() as target, prometheus(tmp_path, rendered, target) as address:
+    with replayed(failing) as target, prometheus(tmp_path, rendered, target) as address:
         firing: dict[str, list[Any]] = {}
         for _ in range(60):
             found = groups(address)
@@ -135,3 +171,40 @@ def test_alerts_in_a_prometheus(tmp_path: Path) -> None:
     assert page["annotations"]["description"].startswith("2 nodes had an XID error")
     pending = {one["name"] for one in found if one.get("state") == "pending"}
     assert {"GPUStackGpusMissing", "GPUStackNodeGpusMissing", "GPUStackGpuHot", "GPUStackNodeGpuHot"} <= pending
+
+
+QUIET = {
+    "cluster: Changes of the last XID, in an hour A",
+    "cluster: Time at the power limit A",
+    "cluster: Corrected memory errors, in an hour A",
+    "cluster: PCIe replays, in an hour A",
+    "tenants: Had for an hour, and nothing ran A",
+}
+"""Queries that have no answer where nothing changes, and all GPUs work."""
+
+
+def answer(address: str, query: str) -> list[Any]:
+    """What the Prometheus at ADDRESS answers to QUERY; an error where it can't."""
+    with urllib.request.urlopen(f"http://{address}/api/v1/query?{urlencode({'query': query})}", timeout=5) as said:
+        found: list[Any] = json.load(said)["data"]["result"]
+    return found
+
+
+def test_dashboards_in_a_prometheus(tmp_path: Path) -> None:
+    """Every query of every dashboard is answered where each node is told of twice, and shows it once."""
+    queries = {
+        at: query.replace("$namespace", "team-a").replace("$node", "a0") for at, query in asked(boards()).items()
+    }
+    with replayed(whole) as target, prometheus(tmp_path, rules({}), target) as address:
+        for _ in range(60):
+            with contextlib.suppress(OSError):
+                if len(answer(address, "count by (job) (up == 1)")) == 3 and answer(address, "gpustack:node_pool"):
+                    break
+            time.sleep(0.5)
+        time.sleep(2)
+        shown = {at: answer(address, query) for at, query in queries.items()}
+    assert {at for at, result in shown.items() if not result} == QUIET
+    offered = {one["metric"]["resource"]: one["value"][1] for one in shown["cluster: Offered and requested A"]}
+    assert offered == {"nvidia_com_gpu": "14", "nvidia_com_mig_3g_40gb": "2"}
+    assert [one["value"][1] for one in shown["tenants: Requested, by namespace A"]] == ["1"]
+    assert [one["value"][1] for one in shown["cluster: Power A"]] == ["2"]
