@@ -17,9 +17,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from ..catalog.kinds import FOLDER
 from ..gitops import engines, place
+from ..model import InputError
 from ..policy.loading.brought import LIST
-from ..policy.loading.load import BESIDE
-from ..policy.loading.rings import is_shared, shared_files
+from ..policy.loading.load import BESIDE, ringed
+from ..policy.loading.rings import FLEET, is_shared, shared_files
 from . import common
 from .comparison import New, Sides, side_of
 from .git import Entry, Git, blob_name
@@ -29,6 +30,7 @@ from .steered import touched, touched_above
 if TYPE_CHECKING:
     from ..compiler.fleet import Project, Source
     from ..review.diff.sides import Files, Side, Texts
+    from ..review.rings import Ringed
     from .policies import Spec
 
 
@@ -79,15 +81,25 @@ def git_sides(options: argparse.Namespace, project: Project, texts: Texts, after
     def reworded(told: Set[str]) -> list[str]:
         return [path for path in reworded_files(git, policies, after.policies, told) if path not in others]
 
+    def rings() -> tuple[Ringed, Ringed] | None:
+        if f"{BELOW}{FLEET}" not in policies and not Path(BELOW, FLEET).exists():
+            return None
+        git.extract(policies, there)
+        (there / BELOW).mkdir(exist_ok=True)
+        try:
+            return ringed(there / BELOW, there)[:2], ringed(Path(BELOW), Path.cwd())[:2]
+        except InputError:  # of the base; what is wrong now was refused
+            return None
+
     if not rendered:
         side, old = rendered_there(git, policies, elsewhere, texts, title)
-        return Sides(side, after.side, old, after.policies, others, foreign, read_merged, reworded)
+        return Sides(side, after.side, old, after.policies, others, foreign, read_merged, reworded, rings)
     files, read = merged_files(git, rendered, made, texts)
     before = Side(shared(files[0], after.side.clusters), texts, title, shared(files[1], after.side.engine))
     # A new cluster is compared with what others say.
     wanted = read or after.side.names() - before.names() or set(same.values()) != after.policies.sources.keys()
     then = read_there(git, policies, same, elsewhere, after.policies) if wanted else None
-    return Sides(before, after.side, then, after.policies, others, foreign, read_merged, reworded)
+    return Sides(before, after.side, then, after.policies, others, foreign, read_merged, reworded, rings)
 
 
 def named(after: New, how: str) -> dict[str, Made]:

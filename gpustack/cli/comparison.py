@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from ..review.diff.sides import Files, Side, Texts
     from ..review.impact.effects import Impact
     from ..review.impact.origin import Fleet
+    from ..review.rings import Ringed
     from ..review.steering import Content
     from .formats.diff import Compared
     from .policies import Spec
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
 @contextmanager
 def compare(options: argparse.Namespace) -> Iterator[Compared]:
     """What OPTIONS ask to be compared."""
-    from ..review import steering
+    from ..review import rings, steering
     from ..review.diff import groups
     from ..review.diff import sides as compared
     from ..review.impact import effects, repository
@@ -59,6 +60,8 @@ def compare(options: argparse.Namespace) -> Iterator[Compared]:
         same = same or {both.new.sources[name].path.as_posix() for name in silent if both.new}
         beside = [repository.effect("IMP001", REFUSED, each.path, each.why) for each in both.foreign]
         beside += [repository.effect("IMP906", ROUTINE, path, REWORDED) for path in sorted(same)]
+        ringed = both.rings()
+        beside += rings.effects(*ringed, by_cluster) if ringed else ()
         impact = impact.joined([*beside, *steering.effects(both.touched)])
         unknown = [name for name in by_cluster if _lacks(specs.get(name), name, both)]
         grouped = groups.Difference(before.title, after.title, len(total), tuple(groups.group(impact.changes, own)))
@@ -112,6 +115,8 @@ class Sides:
     """The content of a file of the base, by its path from the current folder; None where there is none."""
     reworded: Callable[[Set[str]], Iterable[str]] = lambda _: ()
     """The files of policies and layers that are others, but for those of some clusters."""
+    rings: Callable[[], tuple[Ringed, Ringed] | None] = lambda: None
+    """The rings of both sides, where one of them has any."""
 
     def used(self, options: argparse.Namespace) -> tuple[AcceptanceSpec, ...]:
         """The acceptances that the base has already; where nobody can read them, all that there are."""

@@ -18,7 +18,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..model import Finding, InputError, few
-from ..policy.loading.rings import CHANGES, Change, rings_of
+from ..policy.loading.load import ringed
+from ..policy.loading.rings import CHANGES, Change
 from . import common, evidence
 from .accept import said
 from .saving import save
@@ -62,18 +63,12 @@ class Fleet:
     """The rings of this project and the clusters in them, for what OPTIONS ask."""
 
     def __init__(self, options: argparse.Namespace) -> None:
-        from ..policy.loading.envelope import open_policy
-        from ..text.read import read
-
         self.options, self.seen = options, evidence.reports(options.verified)
         self.now = (options.now or datetime.datetime.now()).astimezone(datetime.UTC)  # noqa: DTZ005 - it gets its zone
-        paths = common.select([])
-        here = Path(common.POLICIES).absolute()
-        self.rings = rings_of(here, lambda path: path.relative_to(Path.cwd()).as_posix())
-        self.members: dict[str | None, dict[str, Path]] = {ring.name: {} for ring in self.rings.rings}
-        for path in paths:
-            policy = open_policy(read(path, path.as_posix()))
-            self.members.setdefault(self.rings.ring_of(policy), {})[str(policy.name)] = path
+        common.select([])  # what can't be a project is refused
+        self.rings, rings, paths = ringed(Path(common.POLICIES), Path.cwd())
+        names = [ring.name for ring in self.rings.rings]
+        self.members = {each: {name: paths[name] for name, ring in rings.items() if ring == each} for each in names}
 
     def change(self) -> Change:
         """The change that is named. Raises InputError."""

@@ -356,3 +356,50 @@ def test_affected_knows_rings(small: Project) -> None:
     assert small.run("affected", "policies/changes/wave.yaml").out.split() == ["c00", "c02", "c10"]
     done = small.run("render", "--changed-since", "HEAD")
     assert (done.code, "3 clusters rendered" in done.out) == (0, True)
+
+
+def findings(project: Project, rule: str) -> list[str]:
+    """What `diff` says of RULE against what is committed."""
+    told = project.run("diff", "--format", "json").json["impact"]
+    return [f"{each['where'].removeprefix('policies/')}: {each['what']}" for each in told if each["rule"] == rule]
+
+
+def test_a_promotion_is_routine_for_the_review(small: Project) -> None:
+    """One ring further after the soak: nothing to accept; it says which rings have it now, which come later, and how
+    many clusters of each ring change.
+    """
+    seen = report(small, "c00", T1)
+    assert promote(small, "wave", "--to", "early", "--verified", seen, "--no-commit", now=T1).code == 0
+    assert (findings(small, "IMP003"), findings(small, "IMP002")) == ([], [])
+    assert findings(small, "IMP004") == [
+        "changes/wave.yaml: from canary to early; yet to come: all",
+        "fleet.yaml: clusters that change, by rings: canary 0 of 1, early 1 of 1, all 0 of 1",
+    ]
+
+
+WAVE, NEW = "changes/wave.yaml", "changes/new.yaml"
+AROUND: list[tuple[str, str, str, str]] = [
+    (WAVE, f'{{ring: canary, since: "{T0}"}}', f'{{ring: all, since: "{T2}"}}', "goes over rings: from canary to all"),
+    (WAVE, f'canary, since: "{T0}"', f'early, since: "{T0}"', "leaves the ring canary before its soak is over"),
+    (WAVE, f'since: "{T0}"', 'since: "2027-02-01T08:00:00Z"', "says of another time that it came to the ring canary"),
+    (WAVE, "wave: one", "wave: two", "says something else, at once in all rings up to canary"),
+    (WAVE, ", hold: odd", "", "is no longer held: odd"),
+    ("fleet.yaml", "soak: 24h", "soak: 1h", "the ring canary soaks for less, or asks for less"),
+    ("fleet.yaml", "require: {findings: none}", "", "the ring early soaks for less, or asks for less"),
+    ("fleet.yaml", "[c00, c01]", "[c00, c10]", "in another ring while a change is on its way: c10"),
+]
+
+
+@pytest.mark.parametrize(("path", "old", "new", "what"), AROUND, ids=[each[3][:24] for each in AROUND])
+def test_what_goes_around_rings_waits_for_somebody(small: Project, path: str, old: str, new: str, what: str) -> None:
+    """It is power (tier 1), bound to the file's content."""
+    if "hold" in old:
+        text = (small.folder / "policies" / WAVE).read_text().replace('Z"}', 'Z", hold: odd}')
+        small.write(f"policies/{WAVE}", text)
+        saved(small)
+    text = (small.folder / "policies" / path).read_text()
+    assert old in text
+    small.write(f"policies/{path}", text.replace(old, new))
+    assert small.run("render").code == 0
+    assert findings(small, "IMP003") == [f"{path}: {what}"]
+    assert small.run("diff", "--fail-on", "power").code == 1

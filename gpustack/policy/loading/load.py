@@ -114,6 +114,15 @@ def load_values(values: dict[str, Any]) -> ClusterPolicySpec:
     return spec
 
 
+def ringed(folder: pathlib.Path, root: pathlib.Path) -> tuple[Rings, dict[str, str | None], dict[str, pathlib.Path]]:
+    """The rings of the policies in FOLDER, the ring of each cluster, and its file. Raises InputError."""
+    rings = rings_of(folder, lambda file: display(file, root))
+    paths = policy_files(folder, folder.name) if rings.document else []
+    opened = {path: open_policy(read(path, display(path, root))) for path in paths}
+    by_name = {str(policy.name): path for path, policy in opened.items()}
+    return rings, {str(policy.name): rings.ring_of(policy) for policy in opened.values()}, by_name
+
+
 def spec_key(merged: Merged) -> str:
     """Return the digest of the merged spec: equal for equal specs, whoever wrote which value, in any order of keys."""
     return merged.key

@@ -26,6 +26,20 @@ def steers_the_review(subject: Subject) -> Iterator[Hit]:
     yield from ()
 
 
+@rule("IMP003", 1)
+def around_rings(subject: Subject) -> Iterator[Hit]:
+    """A change goes around what rings are for."""
+    del subject
+    yield from ()
+
+
+@rule("IMP004", 5)
+def by_rings(subject: Subject) -> Iterator[Hit]:
+    """A change goes through the rings."""
+    del subject
+    yield from ()
+
+
 def effect(rule_id: str, tier: int, where: str, what: str, *, before: str = "", after: str = "") -> Effect:
     """An effect of RULE_ID on the file WHERE, in no cluster; BEFORE and AFTER are digests of the file."""
     return Effect(rule_id, tier, where, what, RULES[rule_id].page.remedy, (), before=before, after=after)
