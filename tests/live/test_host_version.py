@@ -75,6 +75,19 @@ def test_a_pool_has_its_own() -> None:
     assert ("GPU136", "spec.nodePools[0].driver") in told(HOST % "580.126.20" + more)
 
 
+def test_where_it_says_nothing() -> None:
+    """Of nodes that serve virtual machines, and of what only the driver's own container brings: GPUDirect Storage on
+    Grace has a known fault with an installed driver (its release notes), and isn't there with one of the host."""
+    host = {"enabled": False, "hostVersion": "580"}
+    machines: dict[str, Any] = {"sandboxWorkloads": {"enabled": True}, "driver": host}
+    cluster = resolve(spec(nodePools=[{"name": "a", "workload": "vm-passthrough"}], **machines))
+    assert [pool.runs for pool in cluster.pools] == [None]
+    storage = "gds: {enabled: true}\nnodePools: [{name: a, os: ubuntu24.04, gpuProduct: NVIDIA-GB200}]\n"
+    known = {rule for rule, _ in told(f"driver: {{version: 580.126.20}}\n{storage}")}
+    assert known & {"GPU414", "GPU415", "GPU416"}
+    assert not {rule for rule, _ in told(HOST % "580.126.20" + storage)} & {"GPU414", "GPU415", "GPU416"}
+
+
 REFUSED = {
     "spec.driver.hostVersion": "driver: {hostVersion: 580.126.20}\n",
     "spec.nodePools[0].driver.hostVersion": "nodePools: [{name: a, driver: {hostVersion: 580.126.20}}]\n",

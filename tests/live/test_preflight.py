@@ -226,6 +226,12 @@ def test_what_is_no_contradiction() -> None:
     assert preflight(expected, of_files([node("a"), RESTRICTED]), {"a": WELL}, now) == []
 
 
+def test_pools_that_only_their_systems_tell_apart() -> None:
+    """Before node feature discovery has labelled nodes: by the system that the kubelet reports."""
+    pools = [{**POOL, "os": "ubuntu24.04", "name": "new"}, POOL]
+    assert told([node("a"), node("b", osImage="Ubuntu 24.04.1 LTS")], {"a": WELL, "b": WELL}, nodePools=pools) == []
+
+
 def smi(name: str) -> str:
     """A recorded output of nvidia-smi on a real board."""
     return (FOLDER / f"{name}-nvidia-smi.xml").read_text(encoding="utf-8")
