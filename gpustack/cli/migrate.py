@@ -101,8 +101,7 @@ def made(options: argparse.Namespace, render: Render, seen: Seen, *, reverse: bo
     from ..moving import migrate
 
     file = Path(os.path.expanduser(f"~/{render.cluster}.before.yaml"))  # noqa: PTH111 - Path.home() raises without one
-    elsewhere, words = getattr(options, "suspended_elsewhere", False), kubectl(options)
-    return migrate.plan(seen, render, words, str(file), saved(file), reverse=reverse, told=elsewhere)
+    return migrate.plan(seen, render, kubectl(options), str(file), saved(file), reverse=reverse)
 
 
 def read(name: str) -> Body:
@@ -204,6 +203,7 @@ def rendered(options: argparse.Namespace) -> Render:
         replicas=spec.reconciler.replicas if spec.reconciler else None,
         monitoring=bool(spec.cluster.monitoring),
         openshift=on_openshift(spec.cluster),
+        elsewhere=getattr(options, "suspended_elsewhere", False),
     )
 
 

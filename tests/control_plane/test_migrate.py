@@ -35,7 +35,7 @@ POD = {"containers": [{"name": "gpu-operator", "image": "example.com/gpu-operato
 def plane(tmp_path: Path) -> Iterator[ControlPlane]:
     """A control plane of its own, with the kinds that others bring along."""
     with ControlPlane(tmp_path / "control-plane") as found:
-        for name in (*CUSTOM, "ServiceMonitor"):
+        for name in (*CUSTOM, "ServiceMonitor", "PrometheusRule"):
             kind = kinds()[name]
             crd = found.admin.create(definition(name))["metadata"]["name"]
             wait_for(lambda: established(found.admin, crd), f"{kind.plural} are served")  # noqa: B023 - called at once
@@ -48,7 +48,7 @@ def definition(name: str) -> Body:
     kind = kinds()[name]
     schema = {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}
     names = {"kind": name, "plural": kind.plural, "singular": name.lower()}
-    version = {"name": kind.versions, "served": True, "storage": True, "schema": schema}
+    version = {"name": kind.versions.split()[0], "served": True, "storage": True, "schema": schema}
     scope = "Cluster" if kind.scope == "cluster" else "Namespaced"
     spec = {"group": kind.group, "names": names, "scope": scope, "versions": [version]}
     meta = {"name": f"{kind.plural}.{kind.group}"}

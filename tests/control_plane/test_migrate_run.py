@@ -6,20 +6,26 @@ A node is there, so that DaemonSets have pods: whether one was deleted shows by 
 from __future__ import annotations
 
 import json
+import re
+import shlex
+from collections.abc import Callable
 from pathlib import Path
+from subprocess import Popen
 from typing import Any
 
 import pytest
 import yaml
 
+from gpustack.model import STAGES
 from tests.control_plane.api import Body
 from tests.control_plane.cluster import ControlPlane, wait_for
+from tests.control_plane.manifests import established
 from tests.control_plane.test_migrate import POD, definition, install, plane
 from tests.control_plane.test_revisions import revisions
 from tests.fidelity import live
 from tests.fidelity.test_live import ROLLS
 from tests.moving.test_migrate import LABELS, ORDER, PLAIN, POOLED, prepared
-from tests.project import Project, Ran, cache, project
+from tests.project import ROOT, Project, Ran, cache, project
 
 __all__ = ["cache", "definition", "plane", "project"]
 
@@ -41,21 +47,21 @@ class Cluster:
         self.plane, self.project, self.api = plane, project, plane.admin
         self.config = plane.kubeconfig("admin", plane.token)
 
-    def holds(self, case: str) -> None:
-        """Let the cluster hold the objects of CASE, and the project the policy that is adopted from them."""
+    def holds(self, case: str, **spec: Any) -> None:
+        """Let the cluster hold the objects of CASE, and the project the policy that is adopted from them, with SPEC."""
         self.case, sets = case, live.daemonsets(case)
         pods = [each["spec"]["template"]["spec"] for each in sets.values()]
         for name in {pod["serviceAccountName"] for pod in pods if "serviceAccountName" in pod}:
             meta = {"name": name, "namespace": SPACE}
             self.api.create({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": meta})
         self.node({key: value for pod in pods for key, value in pod.get("nodeSelector", {}).items()})
-        install(self.plane, prepared(self.project, case))
+        install(self.plane, prepared(self.project, case, **spec))
         self.first = revisions(self.api, sets)
 
     def node(self, labels: dict[str, str]) -> None:
         """Make a node with LABELS that offers GPUs, and takes the stack's pods alone."""
         taints = {"taints": [{"key": "nvidia.com/gpu", "effect": "NoSchedule"}]}
-        meta = {"name": "gpu-0", "labels": labels}
+        meta = {"name": "gpu-0", "labels": {**labels, "nvidia.com/gpu.present": "true"}}
         self.api.create({"apiVersion": "v1", "kind": "Node", "metadata": meta, "spec": taints})
         offered = {"nvidia.com/gpu": "8", "cpu": "64", "memory": "256Gi", "pods": "110"}
         ready = [{"type": "Ready", "status": "True", "reason": "test", "message": "test"}]
@@ -172,6 +178,35 @@ def test_a_plan_is_run_and_gone_back_under_the_rights_that_it_names(cluster: Clu
     assert cluster.rolled() == set(ROLLS)
 
 
+def commands(page: str, after: str) -> list[list[str]]:
+    """The commands of gpustack's in the part of PAGE behind the heading AFTER."""
+    text = (ROOT / "docs" / page).read_text("utf-8").partition(after)[2].partition("\n### From")[0]
+    lines = [line for block in re.findall(r"```sh\n(.*?)```", text, re.DOTALL) for line in block.splitlines()]
+    return [shlex.split(line)[1:] for line in lines if line.startswith("gpustack ")]
+
+
+def test_the_pages_are_followed_word_for_word(cluster: Cluster) -> None:
+    """The commands of moving-in.md, then those of moving-out.md, as they stand there: in, and out again."""
+    cluster.holds(PLAIN)
+    drivers, owners = started(cluster), cluster.owners()
+    folder = cluster.project.folder
+    (folder / "policies/x.yaml").rename(folder / "policies/prod-eu-1.yaml")
+    text = (folder / "policies/prod-eu-1.yaml").read_text("utf-8").replace("name: x\n", "name: prod-eu-1\n", 1)
+    (folder / "policies/prod-eu-1.yaml").write_text(text, "utf-8")
+    config = yaml.safe_load(Path(cluster.config).read_text("utf-8"))
+    config["contexts"][0]["name"] = config["current-context"] = "prod-eu-1"
+    (folder / "config").write_text(yaml.safe_dump(config), "utf-8")
+    home = {"HOME": str(folder), "KUBECONFIG": str(folder / "config")}
+    replicas = []
+    for page, after in (("moving-in.md", "### Let gpustack run it"), ("moving-out.md", "# Moving out")):
+        for words in commands(page, after):
+            ran = cluster.project.run(*words, env=home)
+            assert ran.code == 0, f"{words}: {ran.out}{ran.err}"
+        replicas.append(cluster.replicas())
+    assert replicas == [0, 1]
+    assert (cluster.owners(), cluster.drivers(), cluster.rolled()) == (owners, drivers, set(ROLLS))
+
+
 def test_abort_goes_back_from_every_step(cluster: Cluster) -> None:
     """After each step: the operator's Deployment as before, owner references as before, drivers and their pods as
     before; a second abort does nothing, and the hand-over can be begun anew.
@@ -257,3 +292,84 @@ def test_what_has_moved_since_the_plan_is_refused(cluster: Cluster) -> None:
         assert (ran.code, why in ran.err) == (4, True), f"{change.__name__}: {ran.out}{ran.err}"
         assert cluster.replicas() == 1
     assert not cluster.api.find("ConfigMap", "gpustack-migrate", SPACE)
+
+
+FLUX = {
+    "engine": "flux",
+    "repository": {"url": "ssh://git@git.example.com/clusters.git"},
+    "flux": {"secretName": "key"},
+}
+
+
+def test_flux_is_suspended_waited_for_and_let_go_again(cluster: Cluster) -> None:
+    """A HelmRelease is suspended by `run`; what the engine of the policy has to apply is said and waited for; `abort`
+    asks for the word that the engine is suspended where it runs elsewhere, and then lets the HelmRelease go on.
+    """
+    kind = "helm.toolkit.fluxcd.io/v2/HelmRelease"
+    crd = cluster.api.create(definition("HelmRelease"))["metadata"]["name"]
+    wait_for(lambda: established(cluster.api, crd), "HelmReleases are served")
+    cluster.holds(PLAIN, gitops=FLUX)
+    drivers, owners = started(cluster), cluster.owners()
+    meta = {"name": "gpu", "namespace": SPACE}
+    spec = {"chart": {"spec": {"chart": "gpu-operator", "version": "v26.7.0"}}, "releaseName": "gpu-operator"}
+    cluster.api.create(
+        {"apiVersion": "helm.toolkit.fluxcd.io/v2", "kind": "HelmRelease", "metadata": meta, "spec": spec}
+    )
+    plan = cluster.planned()
+    assert (plan["installedBy"]["way"], plan["steps"][2]["state"]) == ("flux", "later")
+    assert cluster.project.run("render").code == 0
+    line = cluster.words("run", "--plan", "plan.json", "--step", "all", "--wait", "120")
+    with cluster.project.start(*line, env={"HOME": str(cluster.project.folder)}) as runner:
+        until(runner, lambda: not any(cluster.owners().values()), "the steps before the apply are done")
+        assert cluster.api.get(kind, "gpu", SPACE)["spec"]["suspend"] is True
+        for path, text in sorted(cluster.project.tree().items(), key=lambda each: stage_of(each[0])):
+            if path.endswith(".yaml") and ".gitops/" not in path:
+                body = yaml.safe_load(text)
+                wait_for(lambda: cluster.api.knows(body["apiVersion"], body["kind"]), f"{path} is served")  # noqa: B023
+                cluster.api.apply(body, manager="kustomize-controller")
+        out, err = runner.communicate(timeout=240)
+    assert runner.returncode == 0, out + err
+    assert "it goes on once you have done it" in err
+    assert (cluster.rolled(), cluster.drivers()) == (set(ROLLS), drivers)
+    refused = cluster.migrate("abort")
+    assert (refused.code, "--suspended-elsewhere" in refused.err) == (4, True)
+    assert cluster.migrate("abort", "--suspended-elsewhere").code == 0
+    assert (cluster.replicas(), cluster.owners(), cluster.drivers()) == (1, owners, drivers)
+    assert "suspend" not in cluster.api.get(kind, "gpu", SPACE)["spec"]
+
+
+def until(runner: Popen[str], condition: Callable[[], Any], what: str) -> Any:
+    """What CONDITION comes to while RUNNER runs; what that says where it ends first."""
+    met = wait_for(lambda: condition() or runner.poll() is not None, what, 200)
+    assert runner.poll() is None, runner.communicate()
+    return met
+
+
+def stage_of(path: str) -> int:
+    """Where the stage of PATH is in a sync."""
+    return next((number for number, stage in enumerate(STAGES) if f"/{stage}/" in path), len(STAGES))
+
+
+def test_the_reconciler_is_started_and_stopped_again(cluster: Cluster) -> None:
+    """With a reconciler in the policy the hand-over ends when that is ready, and `abort` stops it, takes the guards
+    away and gives the nodes back before the operator starts.
+    """
+    cluster.holds(PLAIN, reconciler={"image": "registry.example.com/gpu/gpustack-reconciler:1"})
+    drivers, owners = started(cluster), cluster.owners()
+    cluster.planned()
+    line = cluster.words("run", "--plan", "plan.json", "--step", "all", "--wait", "120")
+    with cluster.project.start(*line, env={"HOME": str(cluster.project.folder)}) as runner:
+        labels = "app=gpustack-reconciler"
+        pods = until(runner, lambda: cluster.api.list("Pod", SPACE, labels=labels), "the reconciler has a pod")
+        ready = {"status": {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}}
+        for pod in pods:
+            cluster.api.patch("Pod", pod["metadata"]["name"], ready, SPACE, subresource="status")
+        out, err = runner.communicate(timeout=240)
+    assert runner.returncode == 0, out + err
+    assert cluster.migrate("status", "--format", "json").json["labels"] == "reconciler"
+    cluster.api.patch("Node", "gpu-0", {"metadata": {"annotations": {"gpustack.dev/fence": "x"}}})
+    assert cluster.migrate("abort").code == 0
+    assert cluster.api.get("Deployment", "gpustack-reconciler", SPACE)["spec"]["replicas"] == 0
+    assert "gpustack.dev/fence" not in cluster.api.get("Node", "gpu-0")["metadata"].get("annotations", {})
+    assert not cluster.api.list("ValidatingAdmissionPolicyBinding")
+    assert (cluster.replicas(), cluster.owners(), cluster.drivers()) == (1, owners, drivers)

@@ -8,7 +8,6 @@ a driver. What is done is written down in the cluster before it is done, so that
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import io
 import json
 import os
@@ -23,7 +22,7 @@ from ...api.objects import Object
 from ...live.state import kind_of
 from ...model import Body, InputError
 from ...moving.migrate import NFD
-from ...moving.migrate.acts import RECORD, Act
+from ...moving.migrate.acts import RECORD, Act, called
 from ...moving.migrate.file import TIME, moved, sight
 from ...moving.migrate.seen import space
 from ...reconciler.shell.client import Client
@@ -76,6 +75,8 @@ class Runner:
         renewing = asyncio.create_task(self.elector.run())
         try:
             plan, step = await self.following(wanted)
+            if plan.promise.level != "kept":
+                self.tell(f"it is not proved that no driver restarts: {'; '.join(plan.promise.why)}")
             if step and any(each.id == "stop" and each.state != "done" for each in plan.steps):
                 what = {"kind": "Plan", "namespace": "", "name": plan.render.cluster}
                 await self.write("plan", [{"object": what, "after": sight(plan)}])
@@ -139,11 +140,13 @@ class Runner:
         if plan.direction == "in":
             await self.tried(plan, step.acts)
         await self.write(step.id, [act.entry() for act in step.acts])
-        with contextlib.suppress(Conflict, NotFound):
+        try:
             for act in step.acts:
                 if not self.elector.leading:
                     raise refused("the Lease was lost", remedy="see that the API server answers, then run it again")
                 await self.request(act)
+        except (Conflict, NotFound) as error:
+            self.tell(f"{called(act.body)}: {error}; once more")
 
     async def tried(self, plan: Plan, acts: Sequence[Act]) -> None:
         """Refuse ACTS where the API server, with all its webhooks, would write another template than the plan tells of,
@@ -170,7 +173,9 @@ class Runner:
             save(Path(name), json.dumps({**act.body, "metadata": {}}), "the objects", "see to your home folder")
             os.umask(mask)
         elif act.verb == "release":
-            await (await release.prepare(self.cluster, self.namespace, keep_labels=True)).carry_out(self.tell)
+            prepared = await release.prepare(self.cluster, self.namespace, keep_labels=True)
+            if left := (found := await prepared.carry_out(self.tell)).made.left:
+                raise refused("nodes are left as they were", f"{left}", found.remains[0])
         elif act.verb == "patch":
             await self.cluster.patch(kind, name, act.sent, namespace=where, subresource=act.subresource)
         else:

@@ -77,34 +77,21 @@ class Reader:
         """As the cluster says."""
         return self.cluster.watch(kind, which, resource_version)
 
-    async def patch(
-        self, kind: Kind[T], name: str, body: Body, *, namespace: str = "", subresource: str = ""
-    ) -> Answer:
+    async def patch(self, kind: Kind[T], name: str, *_: Any, **__: Any) -> Answer:
         """Refused."""
         raise ApiError(f"{kind.plural} {name} is not to be changed here")
 
-    async def create(
-        self,
-        kind: Kind[T],
-        body: Body,
-        *,
-        namespace: str = "",
-        of: str = "",
-        subresource: str = "",
-        dry_run: bool = False,
-    ) -> Answer:
+    async def create(self, kind: Kind[T], body: Body, *, dry_run: bool = False, **where: str) -> Answer:
         """Refused, but for the trial of an eviction. Who may not even try is told so once."""
         if not dry_run:
             raise ApiError(f"no {kind.name} is to be created here")
         try:
-            return await self.cluster.create(
-                kind, body, namespace=namespace, of=of, subresource=subresource, dry_run=True
-            )
+            return await self.cluster.create(kind, body, dry_run=True, **where)
         except Forbidden as error:
             self.notes[f"evictions can't be tried, so disruption budgets aren't known: {error}"] = None
             return Answer()
 
-    async def delete(self, kind: Kind[T], name: str, *, namespace: str = "", uid: str = "", version: str = "") -> None:
+    async def delete(self, kind: Kind[T], name: str, **_: Any) -> None:
         """Refused."""
         raise ApiError(f"{kind.plural} {name} is not to be deleted here")
 

@@ -41,30 +41,21 @@ class Plan:
 
 
 def plan(
-    seen: Seen,
-    render: Render,
-    kubectl: Sequence[str],
-    file: str,
-    saved: Sequence[Body],
-    *,
-    reverse: bool = False,
-    told: bool = False,
+    seen: Seen, render: Render, kubectl: Sequence[str], file: str, saved: Sequence[Body], *, reverse: bool = False
 ) -> Plan:
     """The plan for what was SEEN, REVERSE for the way back. KUBECTL begins each command for the cluster, FILE is to
-    hold the custom resources, and SAVED is what it holds. TOLD: what isn't in the cluster is said to be suspended.
-    Raises InputError for objects that have not the form of their kinds."""
+    hold the custom resources, and SAVED is what it holds. Raises InputError for objects that have not the form of
+    their kinds."""
     with understood("what the cluster holds"):
         how, found = way(seen), verdicts(seen, render)
         if reverse:
             found, promised = returned(seen, render)
-            steps = Back(seen, render, how, found, Commands(kubectl), file, saved, told).steps()
+            steps = Back(seen, render, how, found, Commands(kubectl), file, saved).steps()
             return Plan(render, seen, how, promised, found, steps, [], [], "out")
-        promised = promise(seen, render, found)
-        planner = Planner(seen, render, how, found, Commands(kubectl), file, saved, told)
-        said = [note for note in facts()["ways"][how.name][1:] if note]
+        planner = Planner(seen, render, how, found, Commands(kubectl), file, saved)
+        said, promised = [note for note in facts()["ways"][how.name][1:] if note], promise(seen, render, found)
         if any(each.fate == "rolls" and not each.name.endswith(NFD) for each in found):
-            said.append(
-                "spec.daemonsets.updateStrategy: OnDelete keeps the pods of operands until somebody deletes them"
-            )
+            more = "spec.daemonsets.updateStrategy: OnDelete keeps the pods of operands until somebody deletes them"
+            said.append(more)
         back = [planner.commands.ours(f"gpustack migrate abort {render.cluster}")]
         return Plan(render, seen, how, promised, found, planner.steps(), said, back)

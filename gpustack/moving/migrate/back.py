@@ -45,7 +45,7 @@ class Back(Planner):
         found = [self.seen.find(body["kind"], body["metadata"]["name"], space(body)) for body in wanted]
         live, names = [body for body in found if body], told(wanted)
         applied = any(self.fields.own(self.fields.live(body)) is not None for _, body in self.render.bodies)
-        if not live and wanted and applied and not self.told:
+        if not live and wanted and applied and not self.render.elsewhere:
             remedy = "suspend them where the engine runs, then say so: --suspended-elsewhere"
             return Step("next", f"{names}: not in this cluster, and what is rendered is applied", (), remedy)
         acts = (Act("patch", body, engine["hold"]) for body in live if changes(engine["hold"], body))

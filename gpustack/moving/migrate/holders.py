@@ -13,6 +13,7 @@ from typing import Any
 from gpustack.model import Body
 
 from ..adopt.inputs.context import CHART
+from .acts import changes
 from .commands import named
 from .seen import RELEASE, Seen, facts, in_cluster, labels, notes, package, space
 
@@ -51,17 +52,10 @@ class Holder:
         """Whether it was seen to bring nothing back."""
         if self.body is None or not self.seen:
             return False
-        spec, meta = self.body.get("spec") or {}, self.body["metadata"]
-        sync = spec.get("syncPolicy") or {}
-        automated = sync.get("automated")
-        verdicts = {
-            "Application": not _finalizers(meta)[1] and (automated is None or automated.get("enabled") is False),
-            "ApplicationSet": sync.get("applicationsSync") == "create-only",
-            "HelmRelease": spec.get("suspend") is True,
-            "Subscription": spec.get("installPlanApproval") == "Manual",
-            "HelmChart": False,
-        }
-        return bool(verdicts[self.kind]) and self.kept
+        sync, lets = (self.body.get("spec") or {}).get("syncPolicy") or {}, facts()["holders"][self.kind].get("patch")
+        off = self.kind == "Application" and (sync.get("automated") or {}).get("enabled") is False
+        ours = _finalizers(self.body["metadata"])[1]
+        return bool(lets) and self.kept and not ours and (off or not changes(lets, self.body))
 
     @property
     def kept(self) -> bool:

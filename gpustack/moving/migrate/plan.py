@@ -37,6 +37,8 @@ class Render:
     replicas: int | None = None
     monitoring: bool = False
     openshift: bool = False
+    elsewhere: bool = False
+    """What isn't in the cluster is said to be suspended where it is."""
 
     def of(self, kind: str) -> dict[str, Body]:
         """The objects of KIND by name."""

@@ -50,8 +50,7 @@ class Step:
 
 @dataclass
 class Planner:
-    """What the steps are made of. FILE is to hold the custom resources, and SAVED is what it holds. TOLD: somebody says
-    that what wasn't seen, as it runs elsewhere, is suspended."""
+    """What the steps are made of. FILE is to hold the custom resources, and SAVED is what it holds."""
 
     seen: Seen
     render: Render
@@ -60,7 +59,6 @@ class Planner:
     commands: Commands
     file: str
     saved: Sequence[Body] = field(default_factory=list)
-    told: bool = False
     texts = "steps"
 
     def __post_init__(self) -> None:
@@ -144,8 +142,8 @@ class Planner:
         if holder.seen:
             return False, "it is active"
         if self.seen.live and holder.kind in self.seen.looked:
-            elsewhere = holder.kind == "Application"  # Argo CD may run in another cluster
-            return not elsewhere or self.told, "it isn't in this cluster" + (AS_TOLD if elsewhere and self.told else "")
+            done = holder.kind != "Application" or self.render.elsewhere  # Argo CD may run in another cluster
+            return done, f"it isn't in this cluster{AS_TOLD if self.render.elsewhere else ''}"
         return False, "it wasn't looked at in a cluster, so it isn't known whether it is suspended"
 
     def stop(self) -> Step:
