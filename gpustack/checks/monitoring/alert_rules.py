@@ -6,14 +6,14 @@ An expression over a metric that nobody serves is empty, so its alert never fire
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ...catalog import dcgm
 from ...cluster.metrics import listed, served, telemetry
 from ...model import dotted
 from ...policy.configurations.promql import Label, Metric, Named, named
 from ...policy.language import images
-from ..rule import Hit, rule
+from ..rule import Hit, hit, rule
 from .monitoring import monitored
 
 if TYPE_CHECKING:
@@ -37,6 +37,10 @@ class Expression(NamedTuple):
     def about_gpus(self) -> bool:
         """Whether it is about a metric of the exporter."""
         return any(metric.name.startswith(DCGM) for metric in self.names.metrics)
+
+    def hit(self, metric: Metric, why: str = "", remedy: str = "", **words: Any) -> Hit:
+        """A hit at METRIC in it, with WORDS for the page's text."""
+        return hit(self.path, why=why, remedy=remedy, inside=metric.place, rule=self.rule, metric=metric.name, **words)
 
 
 def expressions(spec: ClusterPolicySpec) -> list[Expression]:
@@ -78,14 +82,8 @@ def no_such_metric(cluster: Cluster) -> Iterator[Hit]:
     known = dcgm.exported() | set(served(spec) or ())
     for one, metric in metrics(spec):
         if metric.name.startswith(DCGM) and metric.name not in known:
-            near = dcgm.meant_by(metric.name)
-            yield Hit(
-                one.path,
-                f"{one.rule}: there is no metric {metric.name}",
-                "DCGM has no such field, so the expression is always empty",
-                f"write {' or '.join(near)}" if near else "DCGM has nothing like it: leave the rule out",
-                metric.place,
-            )
+            near = " or ".join(dcgm.meant_by(metric.name))
+            yield one.hit(metric, remedy=f"write {near}" if near else "")
 
 
 @rule("GPU605", "warning")
@@ -111,7 +109,7 @@ def metric_not_served(cluster: Cluster) -> Iterator[Hit]:
             remedy = f"add the row `{row}` to " + (
                 "the list" if own else "a list in spec.dcgmExporter.config.data, which replaces the image's"
             )
-        yield Hit(one.path, f"{one.rule}: the exporter doesn't serve {metric.name}", why, remedy, metric.place)
+        yield one.hit(metric, why, remedy)
 
 
 def _type(name: str) -> str:
@@ -130,13 +128,7 @@ def series_that_come_and_go(cluster: Cluster) -> Iterator[Hit]:
     blank = dcgm.left_out_while_blank(version)
     for one, metric in metrics(spec) if blank and not cluster.dra and spec.dcgmExporter.enabled is not False else ():
         if metric.name in blank:
-            yield Hit(
-                one.path,
-                f"{one.rule}: dcgm-exporter {version} has no series {metric.name} while its value is blank",
-                "the alert stays silent at the first error, for there is nothing that could change",
-                f"name the exporter of release v26.7.0 in {path}",
-                metric.place,
-            )
+            yield one.hit(metric, version=version, at=path)
 
 
 @rule("GPU606", "warning")
@@ -145,13 +137,7 @@ def other_exporters_metric(cluster: Cluster) -> Iterator[Hit]:
     for one, metric in metrics(cluster.spec):
         here = dcgm.other_exporter(metric.name)
         if here is not None:
-            yield Hit(
-                one.path,
-                f"{one.rule}: nothing in this stack serves {metric.name}",
-                "it is a metric of another exporter; without that one, the expression is always empty",
-                f"write {' + '.join(here)}, and mind the unit" if here else "look for the field in DCGM's list",
-                metric.place,
-            )
+            yield one.hit(metric, remedy=f"write {' + '.join(here)}, and mind the unit" if here else "")
 
 
 @rule("GPU607", "warning")
@@ -198,13 +184,6 @@ def gauge_as_counter(cluster: Cluster) -> Iterator[Hit]:
             continue
         if field is not None and known[field.name].type == "gauge":
             meaning = dcgm.semantics(field.name) or "it is a gauge: the value at a time"
-            remedy = "compare the value itself, or take changes() or delta() of it"
-            if field.name == "DCGM_FI_DEV_XID_ERRORS":
-                remedy = "compare the value itself, or let the exporter serve DCGM_EXP_XID_ERRORS_COUNT"
-            yield Hit(
-                one.path,
-                f"{one.rule}: {metric.function}() of {metric.name}, which is not a counter",
-                meaning,
-                remedy,
-                metric.place,
-            )
+            counted = "compare the value itself, or let the exporter serve DCGM_EXP_XID_ERRORS_COUNT"
+            remedy = counted if field.name == "DCGM_FI_DEV_XID_ERRORS" else ""
+            yield one.hit(metric, why=meaning, remedy=remedy, function=metric.function)
