@@ -12,32 +12,21 @@ from .rule import RULES, Hit, rule
 from .subject import Subject
 
 
-@rule("IMP001", 0)
-def not_rendered(subject: Subject) -> Iterator[Hit]:
-    """Something below the rendered folder isn't rendered."""
-    del subject
-    yield from ()
+def _told_by_others(rule_id: str, title: str, *tiers: int) -> None:
+    """A rule that finds nothing itself, so that its page is one of all."""
+
+    def nothing(subject: Subject) -> Iterator[Hit]:
+        del subject
+        yield from ()
+
+    nothing.__doc__ = title
+    rule(rule_id, *tiers)(nothing)
 
 
-@rule("IMP002", 1, 3, 4)
-def steers_the_review(subject: Subject) -> Iterator[Hit]:
-    """A file changes that steers the review, or that nobody knows."""
-    del subject
-    yield from ()
-
-
-@rule("IMP003", 1)
-def around_rings(subject: Subject) -> Iterator[Hit]:
-    """A change goes around what rings are for."""
-    del subject
-    yield from ()
-
-
-@rule("IMP004", 5)
-def by_rings(subject: Subject) -> Iterator[Hit]:
-    """A change goes through the rings."""
-    del subject
-    yield from ()
+_told_by_others("IMP001", "Something below the rendered folder isn't rendered.", 0)
+_told_by_others("IMP002", "A file changes that steers the review, or that nobody knows.", 1, 3, 4)
+_told_by_others("IMP003", "A change goes around what rings are for.", 1)
+_told_by_others("IMP004", "A change goes through the rings.", 5)
 
 
 def effect(rule_id: str, tier: int, where: str, what: str, *, before: str = "", after: str = "") -> Effect:
