@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from ...catalog import dcgm
 from ...cluster.metrics import listed
-from ..rule import Hit, rule
+from ..rule import Hit, hit, rule
 
 if TYPE_CHECKING:
     from ...cluster.resolve import Cluster
@@ -33,13 +33,8 @@ def never_exported(cluster: Cluster) -> Iterator[Hit]:
     for row in csv.metrics.rows if csv else ():
         if csv and row.name in never:
             alone = all(other.name in never for other in csv.metrics.rows)
-            yield Hit(
-                csv.text.path,
-                f"the exporter never serves {row.name}",
-                "its values are lists or structures, and the exporter knows numbers and text",
-                "write a field that it serves, such as DCGM_FI_DEV_GPU_UTIL" if alone else "delete the row",
-                row.places[0],
-            )
+            remedy = "" if alone else "delete the row"
+            yield hit(csv.text.path, remedy=remedy, inside=row.places[0], field=row.name)
 
 
 @rule("GPU522", "warning")
@@ -61,11 +56,4 @@ def doubtful_field(cluster: Cluster) -> Iterator[Hit]:
             why = f"line {line} has the same field"
             yield Hit(csv.text.path, what, why, "delete one of the two rows", row.places[0])
         if row.profiling and plain:
-            yield Hit(
-                csv.text.path,
-                f"{row.name} will be missing on {', '.join(plain)}",
-                "the board doesn't have the counters of the profiling unit, and the exporter leaves out what a GPU "
-                "doesn't have",
-                "use another field for these nodes, such as DCGM_FI_DEV_GPU_UTIL",
-                row.places[0],
-            )
+            yield hit(csv.text.path, inside=row.places[0], field=row.name, gpus=", ".join(plain))

@@ -11,7 +11,7 @@ from ...cluster.metrics import telemetry
 from ...model import Body
 from ...policy.language.cluster import on_openshift
 from ...text.quantities import milliseconds, size
-from ..rule import Hit, rule
+from ..rule import Hit, hit, rule
 
 if TYPE_CHECKING:
     from ...cluster.resolve import Cluster
@@ -52,12 +52,8 @@ def exporter_memory(cluster: Cluster) -> Iterator[Hit]:
         limits = (section.resources and section.resources.limits) or {}
         if "memory" in limits and size(limits["memory"]) < size(least):
             whose = f" on nodes with {largest} GPUs" if largest >= facts["many_gpus"] else ""
-            yield Hit(
-                f"{where}.resources.limits.memory",
-                f"{who} will be killed for its memory: its limit is {limits['memory']}",
-                f"it uses 400 to 500 MiB, and more in peaks{whose}; then metrics have gaps",
-                f"write {least} or more, or leave out the limit",
-            )
+            at = f"{where}.resources.limits.memory"
+            yield hit(at, who=who, limit=limits["memory"], whose=whose, least=least)
 
 
 @rule("GPU602", "note")
@@ -69,21 +65,9 @@ def monitor_without_labels(cluster: Cluster) -> Iterator[Hit]:
     if not monitored(spec) or on_openshift(spec.cluster) or spec.cluster.monitoringLabels:
         return
     if only and (spec.reconciler or spec.alerts):
-        yield Hit(
-            f"{path}dcgmExporter.serviceMonitor.additionalLabels",
-            "the exporter's ServiceMonitor alone has these labels",
-            "the other monitors and the alerts lack them, and Prometheus passes over them without a word",
-            "move them to spec.cluster.monitoringLabels",
-        )
+        yield hit(f"{path}dcgmExporter.serviceMonitor.additionalLabels", "alone")
     if not only:
-        yield Hit(
-            f"{path}dcgmExporter.serviceMonitor",
-            "the ServiceMonitor has no label by which Prometheus could select it",
-            "kube-prometheus-stack selects by the label release, unless it was told otherwise, and passes over all "
-            "others without a word",
-            "set spec.cluster.monitoringLabels to what serviceMonitorSelector of your Prometheus asks for; nothing is "
-            "to do where that is empty",
-        )
+        yield hit(f"{path}dcgmExporter.serviceMonitor", "none")
 
 
 @rule("GPU603", "warning", over="origins")
@@ -111,18 +95,11 @@ def no_host_engine(cluster: Cluster) -> Iterator[Hit]:
         path = f"{whose}dcgmExporter.env[{index}]"
         service = host.split(".", maxsplit=1)[0] == name
         if service and not engine.enabled:
-            what, why = f"there is no engine at {entry.value}", f"{whose}dcgm.enabled is not true, so nothing serves it"
-            yield Hit(
-                path, what, f"{why}; the exporter fails", f"set {whose}dcgm.enabled: true, or leave the variable out"
-            )
+            yield hit(path, "off", asked=entry.value, whose=whose)
         elif host in LOCAL and not exporter.hostNetwork:
-            why = "that is the exporter's own pod, where no engine listens; the exporter fails"
-            remedy = "leave the variable out: the exporter then brings its own engine, or uses that of spec.dcgm"
-            yield Hit(path, f"there is no engine at {entry.value}", why, remedy)
+            yield hit(path, "pod", asked=entry.value)
         elif engine.enabled and not service:
-            why = f"it asks {entry.value}; two engines on one node disturb each other"
-            remedy = f"leave the variable out, or set {whose}dcgm.enabled: false"
-            yield Hit(path, "the exporter doesn't use the engine of spec.dcgm", why, remedy)
+            yield hit(path, "beside", asked=entry.value, whose=whose)
 
 
 @rule("GPU610", "error")
@@ -134,11 +111,8 @@ def timeout_beyond_interval(cluster: Cluster) -> Iterator[Hit]:
     if monitored(spec) and monitor.interval and monitor.scrapeTimeout:
         interval, timeout = milliseconds(monitor.interval), milliseconds(monitor.scrapeTimeout)
         if timeout > interval:
-            yield Hit(
-                f"{path}dcgmExporter.serviceMonitor.scrapeTimeout",
-                f"scrapeTimeout {monitor.scrapeTimeout} is longer than the interval {monitor.interval}",
-                remedy=f"write {monitor.interval} or less",
-            )
+            at = f"{path}dcgmExporter.serviceMonitor.scrapeTimeout"
+            yield hit(at, timeout=monitor.scrapeTimeout, interval=monitor.interval)
 
 
 @rule("GPU611", "warning")
@@ -152,11 +126,8 @@ def rules_without_labels(cluster: Cluster) -> Iterator[Hit]:
             lacking = {key: value for key, value in wanted.items() if _labels(body).get(key) != value}
             if lacking:
                 written = ", ".join(f"{key}: {value}" for key, value in lacking.items())
-                yield Hit(
-                    f"spec.extraObjects[{index}].metadata",
-                    f"the {body['kind']} {body['metadata']['name']} doesn't have the label {written}",
-                    remedy=f"add metadata.labels: {{{written}}}",
-                )
+                name = f"{body['kind']} {body['metadata']['name']}"
+                yield hit(f"spec.extraObjects[{index}].metadata", object=name, labels=written)
 
 
 def _labels(body: Body) -> dict[str, object]:
