@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, TypeVar
 from ...model import InputError
 from ...text import programs
 from .. import common
+from ..refusals import refusal
 
 if TYPE_CHECKING:
     from lightkube.config.kubeconfig import SingleConfig
@@ -98,8 +99,7 @@ def add_look(
 def files_stand_in(options: argparse.Namespace) -> bool:
     """Whether files are looked at instead of a cluster. InputError where a cluster is named as well."""
     if options.sources and (options.kubeconfig or options.context):
-        what = "--from looks at files, so --kubeconfig and --context have no effect"
-        raise InputError.of("GPU026", what, remedy="leave out the one or the other")
+        raise refusal("GPU026", "files")
     return bool(options.sources)
 
 
@@ -129,7 +129,7 @@ def at_once(
         except InputError as error:
             return error
         except TimeoutError:
-            return InputError.of("GPU931", f"the API server has not told everything within {DEADLINE} s")
+            return refusal("GPU931", "slow", seconds=DEADLINE)
 
     async def every() -> list[T | InputError]:
         gate = asyncio.Semaphore(AT_ONCE)
@@ -200,9 +200,7 @@ def outside(config: SingleConfig, files: str) -> SingleConfig:
     file = next((path for each in files.split(os.pathsep) if (path := Path(each).expanduser()).is_file()), Path(files))
     secret = Path(config.user.token_file or "")
     if secret.name and programs.of_work_tree(file) and not programs.of_work_tree(file.absolute().parent / secret):
-        what = f"{file} is in the work tree, and would send the content of {secret} to {config.cluster.server}"
-        why = "a pull request can write what lies in the work tree, and it must not say where a token goes"
-        raise InputError.of("GPU932", what, why=why, remedy="keep the kubeconfig outside of the clone")
+        raise refusal("GPU932", "token", config=file, secret=secret, server=config.cluster.server)
     plugin = config.user.exec
     if plugin is None:
         return config
@@ -211,43 +209,29 @@ def outside(config: SingleConfig, files: str) -> SingleConfig:
     program = beside if len(named.parts) > 1 else Path(programs.find(plugin.command) or "")
     ours = next((str(path) for path in (file, program) if path.name and programs.of_work_tree(path)), "")
     if ours or not program.name:
-        what = f"{file} wants {plugin.command} to be run, which is not on the PATH"
-        what = f"{ours} is in the work tree, so {plugin.command} isn't run" if ours else what
-        why = "a pull request can write what lies in the work tree, where a PATH may lead that doesn't begin with /"
-        remedy = "keep the kubeconfig and its plugin outside of the clone, or log in by a token or a certificate"
-        raise InputError.of("GPU932", what, why=why, remedy=remedy)
+        raise refusal("GPU932", "our plugin" if ours else "no plugin", path=ours or file, plugin=plugin.command)
     made = msgspec.structs.replace(plugin, command=str(program))
     return config._replace(user=msgspec.structs.replace(config.user, exec=made))
 
 
 def no_configuration(what: str, *, files: bool) -> InputError:
     """The error for a cluster that can't be found."""
-    remedy = "name a file with --kubeconfig or in KUBECONFIG"
-    remedy += "; or look at files instead: kubectl get ... -o yaml, --from" if files else ""
-    return InputError.of("GPU930", f"no cluster to talk to: {what}", remedy=remedy)
+    return refusal("GPU930", "or files" if files else "cluster", trouble=what)
 
 
 def told(error: ApiError) -> InputError:
     """An error of the API server as a finding."""
     from ...reconciler.shell.cluster import Forbidden, NoLogin, TooMany, Unreachable
 
-    text = str(error)
     if isinstance(error, NoLogin):
-        remedy = "log in again, see to the user in the kubeconfig, or name another context with --context"
-        return InputError.of("GPU932", f"there is nothing to log in with: {text}", remedy=remedy)
+        return refusal("GPU932", "no login", said=error)
     if isinstance(error, Unreachable):
-        remedy = "see that the address in the kubeconfig is right and that you are in its network, then try again"
-        return InputError.of("GPU931", f"the API server does not answer: {text}", remedy=remedy)
-    if isinstance(error, Forbidden) and error.status == 401:
-        remedy = "log in again, or name the right context with --context"
-        return InputError.of("GPU932", f"the API server does not know you: {text}", remedy=remedy)
+        return refusal("GPU931", "silent", said=error)
     if isinstance(error, Forbidden):
-        remedy = "ask an administrator for the right, or take a context that has it (--context)"
-        return InputError.of("GPU932", f"you may not do this: {text}", remedy=remedy)
+        return refusal("GPU932", "stranger" if error.status == 401 else "forbidden", said=error)
     if isinstance(error, TooMany):
-        return InputError.of("GPU931", f"the API server is busy: {text}", remedy="try again in a minute")
-    remedy = "look at the object with kubectl, then try again"
-    return InputError.of("GPU933", f"the API server refuses: {text}", remedy=remedy)
+        return refusal("GPU931", "busy", said=error)
+    return refusal("GPU933", "refused", said=error)
 
 
 def unknown(kind: str, name: str, known: Iterable[str], has: str = "there are") -> InputError:
@@ -255,10 +239,8 @@ def unknown(kind: str, name: str, known: Iterable[str], has: str = "there are") 
     names = sorted(set(known))
     near = difflib.get_close_matches(name, names, n=3)
     listed = ", ".join(names[:12]) + (" and more" if len(names) > 12 else "")
-    what = f"no {kind} is called {name!r}"
-    remedy = f"did you mean {' or '.join(near)}?" if near else "give one of those names"
-    why = f"{has} {listed}" if names else ""
-    return InputError.of("GPU934", what, why=why, remedy=remedy if names else f"there is no {kind} yet")
+    words = {"kind": kind, "name": repr(name), "has": has, "listed": listed, "near": " or ".join(near)}
+    return refusal("GPU934", "near" if near else "unknown" if names else "none", **words)
 
 
 async def namespace(cluster: Cluster, asked: str) -> str:
@@ -274,6 +256,5 @@ async def namespace(cluster: Cluster, asked: str) -> str:
         return DEFAULT_NAMESPACE
     namespaces = sorted({lease.metadata.namespace for lease in leases})
     if len(namespaces) > 1:
-        what = f"reconcilers have run in several namespaces: {', '.join(namespaces)}"
-        raise InputError.of("GPU935", what, remedy="name one with --namespace")
+        raise refusal("GPU935", "several", names=", ".join(namespaces))
     return namespaces[0] if namespaces else DEFAULT_NAMESPACE

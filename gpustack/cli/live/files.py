@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...model import InputError
 from ...text.regular import read_regular
+from ..refusals import refusal
 from . import synced
 
 if TYPE_CHECKING:
@@ -72,11 +73,7 @@ def load(sources: list[str]) -> Dump:
     synced.prune(dump.cluster.server, POLICIES, dump.rendered)
     for name, plural in NEEDED.items():
         if not dump.kinds[name]:
-            what = f"the files hold no {name}"
-            remedy = f"add what this prints: kubectl get {plural} -o yaml"
-            if name == POLICIES.name:
-                remedy += "; the policies that are to be synced stand in dist/CLUSTER/reconciler"
-            raise InputError.of("GPU936", what, remedy=remedy)
+            raise refusal("GPU936", "no policy" if name == POLICIES.name else "none", kind=name, plural=plural)
     return dump
 
 
@@ -99,8 +96,7 @@ def files(source: Path) -> Iterator[Path]:
     elif source.exists():
         yield source
     else:
-        what = f"there is no file or folder {source}"
-        raise InputError.of("GPU001", what, remedy="name one after --from: kubectl get ... -o yaml > FILE")
+        raise refusal("GPU001", "source", source=source)
 
 
 def objects(path: Path) -> Iterator[dict[str, Any]]:
@@ -113,8 +109,7 @@ def objects(path: Path) -> Iterator[dict[str, Any]]:
         documents = [json.loads(text)] if path.suffix == ".json" else list(yaml.load_all(text, loader))
     except (OSError, ValueError, yaml.YAMLError, RecursionError) as error:
         said = " ".join(str(getattr(error, "strerror", "") or error).split())
-        what = f"{path} can't be read: {said}"
-        raise InputError.of("GPU936", what, remedy="write it anew: kubectl get ... -o yaml") from None
+        raise refusal("GPU936", "file", path=path, said=said) from None
     for document in documents:
         yield from within(document)
 
@@ -151,7 +146,7 @@ def put(dump: Dump, kind: Kind[Any], body: dict[str, Any], path: Path) -> None:
     metadata = body.get("metadata")
     name = metadata.get("name") if isinstance(metadata, dict) else None
     if not isinstance(metadata, dict) or not isinstance(name, str):
-        raise unreadable(kind, "without a name", path, "it has no metadata.name")
+        raise refusal("GPU936", "nameless", path=path, kind=kind.name)
     namespace = str(metadata.get("namespace") or "default") if kind.namespaced else ""
     made = {**body, "metadata": {**metadata, **({"namespace": namespace} if namespace else {})}}
     server = dump.cluster.server
@@ -166,16 +161,10 @@ def put(dump: Dump, kind: Kind[Any], body: dict[str, Any], path: Path) -> None:
         labels = metadata.get("labels") or {}
         ours = (kind.name == "DaemonSet" and matches(DRIVER, labels)) or (kind.name == "Lease" and name == NAME)
     except (ValueError, TypeError, AttributeError, KeyError) as error:
-        raise unreadable(kind, name, path, str(error)) from None
+        raise refusal("GPU936", "object", path=path, kind=kind.name, name=name, why=error) from None
     dump.kinds[kind.name] += 1
     if ours:
         dump.namespace = dump.namespace or namespace
-
-
-def unreadable(kind: Kind[Any], name: str, path: Path, why: str) -> InputError:
-    """The error for an object that is not what its kind says."""
-    what = f"{path}: {kind.name} {name} can't be read: {why}"
-    return InputError.of("GPU936", what, remedy="write the file anew: kubectl get ... -o yaml")
 
 
 def plain(value: Any) -> Any:

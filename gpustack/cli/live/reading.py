@@ -13,7 +13,6 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ...api.objects import Object
-from ...model import InputError
 from ...reconciler.core.spans import span
 from ...reconciler.core.view import ours, selects, views
 from ...reconciler.shell.cluster import (
@@ -32,6 +31,7 @@ from ...reconciler.shell.cluster import (
     NotFound,
     Selection,
 )
+from ..refusals import refusal
 from . import connect, files
 
 if TYPE_CHECKING:
@@ -65,9 +65,7 @@ class Reader:
         except NotFound:
             if kind.plural != POLICIES.plural:
                 raise
-            what = "the cluster has no NodePolicies: their CustomResourceDefinition is not there"
-            remedy = "sync dist/CLUSTER, which holds it once spec.reconciler is set; or name another --context"
-            raise InputError.of("GPU933", what, remedy=remedy) from None
+            raise refusal("GPU933", "no policies") from None
         except Forbidden as error:
             if kind.plural == PODS.plural and which.fields:
                 self.notes[f"pods of nodes can't be read, so what uses their GPUs isn't known: {error}"] = None

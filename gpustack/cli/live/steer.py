@@ -13,10 +13,10 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from ...api import keys
-from ...model import InputError
 from ...reconciler.core.record import Last, Memory, Operation, Unreadable, read
 from ...reconciler.shell.cluster import LEASES, NODES, POLICIES, Cluster, Selection
 from ...reconciler.shell.lease import NAME
+from ..refusals import refusal
 from . import connect, reading
 
 if TYPE_CHECKING:
@@ -67,8 +67,7 @@ async def hold(cluster: Cluster, options: argparse.Namespace) -> list[Done]:
     if options.policy:
         return [await _annotate(cluster, options, keys.HOLD, options.reason, "held: nothing begins on its nodes")]
     if options.reason:
-        what = "a node on hold has no place for a reason"
-        raise InputError.of("GPU026", what, remedy="leave --reason out, or hold a policy: --policy")
+        raise refusal("GPU026", "reason")
     return [await _label(cluster, name, "true", "held: nothing begins there") for name in nodes(options)]
 
 
@@ -107,7 +106,7 @@ def nodes(options: argparse.Namespace) -> list[str]:
     """The nodes that are named; refused where none is."""
     if options.nodes:
         return list(dict.fromkeys(options.nodes))
-    raise InputError.of("GPU026", "neither a node nor a policy is named", remedy="name NODE... or --policy")
+    raise refusal("GPU026", "nobody")
 
 
 async def _annotate(cluster: Cluster, options: argparse.Namespace, key: str, value: str | None, what: str) -> Done:
@@ -131,9 +130,7 @@ async def _lease(cluster: Cluster, space: str) -> Any:
     """The Lease, which says whether the fleet is paused."""
     leases = (await cluster.list(LEASES, Selection(space, fields=f"metadata.name={NAME}"))).items
     if not leases:
-        what = f"there is no Lease {NAME} in namespace {space}, so no reconciler has run there"
-        remedy = "name its namespace with --namespace, or a policy; every NodePolicy can be paused before one runs"
-        raise InputError.of("GPU934", what, remedy=remedy)
+        raise refusal("GPU934", "lease", lease=NAME, space=space)
     return leases[0]
 
 
@@ -166,25 +163,16 @@ def _may_retry(node: Node, *, discard: bool) -> None:
     """Refuse what would do nothing, with the reason."""
     spoilt = _spoilt(node)
     if discard and not spoilt:
-        what = f"the records of node {node.name} can be read, so none is thrown away"
-        raise InputError.of("GPU937", what, remedy="leave out --discard-record")
+        raise refusal("GPU937", "readable", node=node.name)
     if spoilt and not discard:
-        what = f"a record of node {node.name} can't be read: {'; '.join(spoilt.values())}"
-        why = "a newer reconciler wrote it, or somebody edited it; nothing is done on the node meanwhile"
-        remedy = (
-            "run the reconciler that wrote it, or throw the record away, which gives the node back: --discard-record"
-        )
-        raise InputError.of("GPU937", what, why=why, remedy=remedy)
+        raise refusal("GPU937", "spoilt", node=node.name, reasons="; ".join(spoilt.values()))
     if discard:
         return
     operation, last = read(Operation, node.annotations.get(keys.OPERATION)), read(Last, node.annotations.get(keys.LAST))
     if operation and operation.phase != "Quarantine":
-        what = f"an operation is under way on node {node.name} ({operation.phase}), so there is nothing to try again"
-    elif not operation and not (last and last.notBefore):
-        what = f"nothing failed on node {node.name}, so there is nothing to try again"
-    else:
-        return
-    raise InputError.of("GPU937", what, remedy="gpustack rollout status says what the node waits for")
+        raise refusal("GPU937", "under way", node=node.name, phase=operation.phase)
+    if not operation and not (last and last.notBefore):
+        raise refusal("GPU937", "well", node=node.name)
 
 
 async def _discard(cluster: Cluster, node: Node) -> Done:
