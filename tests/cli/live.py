@@ -12,9 +12,9 @@ from typing import Any
 
 import yaml
 
-from gpustack.reconciler.memory import FakeCluster, drive
 from tests.project import Project, Ran
 from tests.reconciler.front import KINDS, serving
+from tests.reconciler.memory import FakeCluster, drive
 from tests.reconciler.model.replica import Replica
 from tests.reconciler.world.world import World
 

@@ -12,9 +12,9 @@ from urllib.parse import parse_qsl, urlsplit
 
 import msgspec
 
-from gpustack.reconciler.memory import BUDGETS, FakeCluster
 from gpustack.reconciler.shell import access, cluster
 from gpustack.reconciler.shell.cluster import ApiError, Kind, Selection, TooMany
+from tests.reconciler.memory import BUDGETS, FakeCluster
 
 KINDS: dict[tuple[str, str], Kind[Any]] = {
     (kind.group, kind.plural): kind

@@ -10,10 +10,10 @@ from typing import Any
 import msgspec
 
 from gpustack.reconciler.core.actions import PatchNode
-from gpustack.reconciler.memory import FakeCluster, Request, Server
 from gpustack.reconciler.shell.clock import Clock
 from gpustack.reconciler.shell.cluster import DAEMONSETS, NODES, PODS, REVISIONS
 from gpustack.reconciler.shell.log import Log
+from tests.reconciler.memory import FakeCluster, Request, Server
 
 NAMESPACE = "gpu-operator"
 

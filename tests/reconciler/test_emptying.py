@@ -14,9 +14,9 @@ from gpustack.api.pods import Pod
 from gpustack.reconciler.core import evictions
 from gpustack.reconciler.core.pods import longest_first
 from gpustack.reconciler.core.snapshot import Snapshot
-from gpustack.reconciler.memory import FakeCluster, drive
 from gpustack.reconciler.shell.cluster import LEASES, NODES, PODS, POLICIES, Conflict
 from gpustack.reconciler.shell.lease import NAME
+from tests.reconciler.memory import FakeCluster, drive
 from tests.reconciler.model import moment as m
 from tests.reconciler.model.actors import POOL
 from tests.reconciler.model.history import History

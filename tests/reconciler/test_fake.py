@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from gpustack.reconciler.memory import BUDGETS, FakeCluster, Request, drive, settle_budgets
 from gpustack.reconciler.shell.cluster import (
     LEASES,
     NODES,
@@ -25,6 +24,7 @@ from gpustack.reconciler.shell.cluster import (
     TooMany,
     Unreachable,
 )
+from tests.reconciler.memory import BUDGETS, FakeCluster, Request, drive, settle_budgets
 
 
 def pod(name: str, node: str = "a", **labels: str) -> dict[str, Any]:

@@ -14,9 +14,9 @@ from gpustack.reconciler.core.engine import Wanted
 from gpustack.reconciler.core.pods import Uses
 from gpustack.reconciler.core.snapshot import Announced, Precheck, Snapshot
 from gpustack.reconciler.core.view import View
-from gpustack.reconciler.memory import BUDGETS, drive, settle_budgets
 from gpustack.reconciler.shell.cluster import CLAIMS, DEPLOYMENTS, NODES, PODS, ApiError, NotFound, TooMany, Unreachable
 from gpustack.reconciler.shell.gather import Bounds, Sources, driver_sets, foreign
+from tests.reconciler.memory import BUDGETS, drive, settle_budgets
 from tests.reconciler.shell import NAMESPACE, World, fail
 
 

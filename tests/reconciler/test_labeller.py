@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from gpustack.reconciler.memory import FakeCluster
 from gpustack.reconciler.shell.cluster import NODES, PODS
+from tests.reconciler.memory import FakeCluster
 from tests.reconciler.model.moment import DEPLOY, PCI
 from tests.reconciler.model.replica import Replica
 from tests.reconciler.world.stack import COMPONENTS, STARTUP

@@ -18,8 +18,8 @@ from gpustack.reconciler.core import engine, foresee, layouts
 from gpustack.reconciler.core.actions import WriteLayouts
 from gpustack.reconciler.core.snapshot import Layouts, Snapshot
 from gpustack.reconciler.core.view import views
-from gpustack.reconciler.memory import drive
 from gpustack.reconciler.shell.cluster import CONFIG_MAPS, NODES, POLICIES
+from tests.reconciler.memory import drive
 from tests.reconciler.model import moment as m
 from tests.reconciler.model.history import History
 from tests.reconciler.world.machine import reboot

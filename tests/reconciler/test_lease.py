@@ -10,9 +10,9 @@ import pytest
 
 from gpustack.api import keys
 from gpustack.reconciler.core.record import Operation, write
-from gpustack.reconciler.memory import drive
 from gpustack.reconciler.shell.cluster import LEASES, NODES, ApiError, Conflict, Forbidden, Unreachable
 from gpustack.reconciler.shell.lease import NAME, Admission, Elector, NotLeadingError, admissions_in
+from tests.reconciler.memory import drive
 from tests.reconciler.shell import NAMESPACE, World, fail
 
 

@@ -12,8 +12,8 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 
-from gpustack.reconciler.memory import FakeCluster, drive
 from gpustack.reconciler.shell.uninstall import uninstall
+from tests.reconciler.memory import FakeCluster, drive
 from tests.reconciler.model import moment as m
 from tests.reconciler.model.history import STEPS, WEIGHTS, History, begun
 from tests.reconciler.model.replica import Replica

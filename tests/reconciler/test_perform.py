@@ -11,7 +11,6 @@ from gpustack.api import keys
 from gpustack.api.node_policy import Breaker, Status
 from gpustack.reconciler.core.actions import Action, Decision, DeletePod, Evict, PatchNode, PatchStatus, Tell
 from gpustack.reconciler.core.record import Operation, write
-from gpustack.reconciler.memory import BUDGETS, Request, drive, settle_budgets
 from gpustack.reconciler.shell.cluster import (
     EVENTS,
     LEASES,
@@ -28,6 +27,7 @@ from gpustack.reconciler.shell.gather import Sources
 from gpustack.reconciler.shell.lease import NAME, Elector, NotLeadingError, admissions_in
 from gpustack.reconciler.shell.metrics import Metrics
 from gpustack.reconciler.shell.perform import Outcome, Performer, difference
+from tests.reconciler.memory import BUDGETS, Request, drive, settle_budgets
 from tests.reconciler.shell import NAMESPACE, World, fail, label
 
 

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from gpustack.reconciler.core.closing import pause_before
-from gpustack.reconciler.memory import FakeCluster
 from gpustack.reconciler.shell.cluster import (
     DAEMONSETS,
     PODS,
@@ -20,6 +19,7 @@ from gpustack.reconciler.shell.cluster import (
     TooMany,
     Unreachable,
 )
+from tests.reconciler.memory import FakeCluster
 from tests.reconciler.model import moment as m
 from tests.reconciler.model.actors import POOL
 from tests.reconciler.model.history import STEPS, History

@@ -14,11 +14,11 @@ from gpustack.reconciler.core import engine
 from gpustack.reconciler.core.actions import Decision, PatchNode, Tell
 from gpustack.reconciler.core.engine import Wanted
 from gpustack.reconciler.core.snapshot import Snapshot
-from gpustack.reconciler.memory import Request, drive
 from gpustack.reconciler.shell.clock import Clock
 from gpustack.reconciler.shell.cluster import LEASES, NODES, Unreachable
 from gpustack.reconciler.shell.lease import NAME, Terms
 from gpustack.reconciler.shell.runner import Runner
+from tests.reconciler.memory import Request, drive
 from tests.reconciler.shell import NAMESPACE, World, fail
 
 FAST = Terms(duration=2, deadline=1.0, retry=0.05)

@@ -18,12 +18,12 @@ import msgspec
 import pytest
 
 from gpustack.reconciler import __main__ as program
-from gpustack.reconciler.memory import FakeCluster, drive
 from gpustack.reconciler.shell import access
 from gpustack.reconciler.shell.cluster import LEASES, NODES, Answer, ApiError, Forbidden
 from gpustack.reconciler.shell.lease import NAME
 from gpustack.reconciler.shell.log import Log
 from tests.reconciler.front import serving
+from tests.reconciler.memory import FakeCluster, drive
 from tests.reconciler.shell import NAMESPACE, World, fail
 
 

@@ -18,13 +18,13 @@ from gpustack.reconciler.core import status
 from gpustack.reconciler.core.actions import Decision, DeletePod, Evict, PatchNode, PatchStatus, Tell, Wait, WaitKind
 from gpustack.reconciler.core.record import Last, Operation, read, write
 from gpustack.reconciler.core.snapshot import Snapshot
-from gpustack.reconciler.memory import drive
 from gpustack.reconciler.shell import report
 from gpustack.reconciler.shell.cluster import EVENTS, NODES, Forbidden
 from gpustack.reconciler.shell.events import Events
 from gpustack.reconciler.shell.health import Health
 from gpustack.reconciler.shell.log import Log
 from gpustack.reconciler.shell.metrics import Histogram, Metrics, Series
+from tests.reconciler.memory import drive
 from tests.reconciler.shell import World, fail
 
 NOW = datetime(2026, 1, 5, 9, tzinfo=UTC)

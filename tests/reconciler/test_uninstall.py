@@ -10,11 +10,11 @@ import pytest
 
 from gpustack.api import keys
 from gpustack.reconciler.core.record import Memory, Operation, Phase, write
-from gpustack.reconciler.memory import Request, drive
 from gpustack.reconciler.shell.cluster import LEASES, NODES, POLICIES, ApiError, Conflict, Forbidden, Unreachable
 from gpustack.reconciler.shell.gather import Sources
 from gpustack.reconciler.shell.lease import NAME, Elector
 from gpustack.reconciler.shell.uninstall import Uninstalled, uninstall
+from tests.reconciler.memory import Request, drive
 from tests.reconciler.shell import NAMESPACE, World, fail
 
 GPU = {keys.GPU_FEATURES[0]: "true"}

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from gpustack.api.objects import Node
-from gpustack.reconciler.memory import Request, drive
 from gpustack.reconciler.shell.cluster import (
     NODES,
     Answer,
@@ -24,6 +23,7 @@ from gpustack.reconciler.shell.cluster import (
     Unreachable,
 )
 from gpustack.reconciler.shell.watch import Watch, newer
+from tests.reconciler.memory import Request, drive
 from tests.reconciler.shell import World, fail
 
 

@@ -16,7 +16,7 @@ from ..refusals import refusal
 from . import synced
 
 if TYPE_CHECKING:
-    from ...reconciler.memory import FakeCluster
+    from ...reconciler.memory import Stored
     from ...reconciler.shell.cluster import Kind
 
 ENDINGS = (".yaml", ".yml", ".json")
@@ -35,7 +35,7 @@ TELLING = {
 class Dump:
     """What the files hold. `missing` says, in words, what the answer is poorer for."""
 
-    cluster: FakeCluster
+    cluster: Stored
     namespace: str = ""
     """That of the driver's DaemonSets, or of the reconciler's Lease; "" where neither is in the files."""
     kinds: Counter[str] = field(default_factory=Counter)
@@ -54,10 +54,10 @@ class Dump:
 
 def load(sources: list[str]) -> Dump:
     """Read files and folders. Refused where nodes or policies are missing, or an object can't be read."""
-    from ...reconciler.memory import FakeCluster, Server
+    from ...reconciler.memory import Server, Stored
     from ...reconciler.shell.cluster import POLICIES
 
-    dump = Dump(FakeCluster(Server(now=datetime.now(UTC).replace(microsecond=0))))
+    dump = Dump(Stored(Server(now=datetime.now(UTC).replace(microsecond=0))))
     known = kinds()
     late = []  # what is rendered goes over what is there, whichever file is named first
     for path in dict.fromkeys(path for source in sources for path in files(Path(source))):

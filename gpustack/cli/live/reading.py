@@ -30,6 +30,7 @@ from ...reconciler.shell.cluster import (
     Listing,
     NotFound,
     Selection,
+    Source,
 )
 from ..refusals import refusal
 from . import connect, files
@@ -55,7 +56,7 @@ PASSES = 3
 class Reader:
     """A client that can't change anything. What its user may not read is missing, and noted."""
 
-    cluster: Cluster
+    cluster: Source
     notes: dict[str, None] = field(default_factory=dict)
 
     async def list(self, kind: Kind[T], which: Selection = EVERYTHING) -> Listing[T]:
@@ -71,14 +72,6 @@ class Reader:
                 self.notes[f"pods of nodes can't be read, so what uses their GPUs isn't known: {error}"] = None
             raise
 
-    def watch(self, kind: Kind[T], which: Selection, resource_version: str) -> AsyncGenerator[Change[T], None]:
-        """As the cluster says."""
-        return self.cluster.watch(kind, which, resource_version)
-
-    async def patch(self, kind: Kind[T], name: str, *_: Any, **__: Any) -> Answer:
-        """Refused."""
-        raise ApiError(f"{kind.plural} {name} is not to be changed here")
-
     async def create(self, kind: Kind[T], body: Body, *, dry_run: bool = False, **where: str) -> Answer:
         """Refused, but for the trial of an eviction. Who may not even try is told so once."""
         if not dry_run:
@@ -89,7 +82,15 @@ class Reader:
             self.notes[f"evictions can't be tried, so disruption budgets aren't known: {error}"] = None
             return Answer()
 
-    async def delete(self, kind: Kind[T], name: str, **_: Any) -> None:
+    def watch(self, kind: Kind[T], *_: object) -> AsyncGenerator[Change[T], None]:
+        """Refused, as all that follows: this is one look."""
+        raise ApiError(f"{kind.plural} are not to be watched here")
+
+    async def patch(self, kind: Kind[T], name: str, *_: object, **__: object) -> Answer:
+        """Refused."""
+        raise ApiError(f"{kind.plural} {name} is not to be changed here")
+
+    async def delete(self, kind: Kind[T], name: str, **_: object) -> None:
         """Refused."""
         raise ApiError(f"{kind.plural} {name} is not to be deleted here")
 
@@ -132,7 +133,7 @@ def look(options: argparse.Namespace, *, everybody: bool = False) -> Look:
 
 
 async def looked(
-    cluster: Cluster, asked: str, notes: list[str] | None = None, *, synced: bool = False, everybody: bool = False
+    cluster: Source, asked: str, notes: list[str] | None = None, *, synced: bool = False, everybody: bool = False
 ) -> Look:
     """A look at CLUSTER. One as a sync would leave it is shown without what goes before that sync takes effect: an
     operator that still runs, nodes that nobody has taken over from it."""

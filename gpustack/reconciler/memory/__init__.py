@@ -1,12 +1,11 @@
-"""An API server in memory, for tests of the program and of what people build on it.
+"""An API server in memory, for looks at files instead of a cluster.
 
-`Server` holds the objects and follows the rules of the real one that the program depends on; tests move it on with its
-harness methods (`put`, `edit`, `remove`, `finish`). `FakeCluster` is one client of it: what a fault does to one of two
-leaders leaves the other alone. `drive` runs a coroutine to its end.
+`Server` holds the objects, `Stored` is a client that lists them and tries evictions. What requests do to them, and
+faults, are in tests/reconciler/memory.
 """
 
-from .eviction import BUDGETS, settle_budgets
-from .fake import FakeCluster, Request, drive
-from .server import Server, Write
+from .eviction import BUDGETS
+from .server import Server
+from .stored import Stored
 
-__all__ = ["BUDGETS", "FakeCluster", "Request", "Server", "Write", "drive", "settle_budgets"]
+__all__ = ["BUDGETS", "Server", "Stored"]

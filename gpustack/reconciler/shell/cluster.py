@@ -1,6 +1,6 @@
 """The seam to the API server: five requests, as a protocol, and the errors that they end in.
 
-client.py is the real one, memory/fake.py one in memory; nothing else in the program knows how a request is made.
+client.py is the real one; nothing else in the program knows how a request is made.
 Errors form one tree::
 
     ApiError             the request failed; `status` is the HTTP status, 0 where none came
@@ -165,21 +165,11 @@ class Answer:
     body: Mapping[str, Any] = field(default_factory=dict)
 
 
-class Cluster(Protocol):
-    """The five requests. All raise `ApiError`."""
+class Source(Protocol):
+    """What a look at a cluster asks for: lists, and trials of what it would create. Both raise `ApiError`."""
 
     async def list(self, kind: Kind[T], which: Selection = EVERYTHING) -> Listing[T]:
         """All objects of KIND that WHICH selects, as of now: a consistent read, in pages where there are many."""
-        ...
-
-    def watch(self, kind: Kind[T], which: Selection, resource_version: str) -> AsyncGenerator[Change[T], None]:
-        """What happens after RESOURCE_VERSION, until the server ends the request. Raises `Gone`."""
-        ...
-
-    async def patch(
-        self, kind: Kind[T], name: str, body: Body, *, namespace: str = "", subresource: str = ""
-    ) -> Answer:
-        """Merge BODY into the object. A metadata.resourceVersion in it is a precondition: else `Conflict`."""
         ...
 
     async def create(
@@ -193,6 +183,20 @@ class Cluster(Protocol):
         dry_run: bool = False,
     ) -> Answer:
         """Create an object, or post BODY to the SUBRESOURCE of the object OF: `eviction` of a pod."""
+        ...
+
+
+class Cluster(Source, Protocol):
+    """The five requests. All raise `ApiError`."""
+
+    def watch(self, kind: Kind[T], which: Selection, resource_version: str) -> AsyncGenerator[Change[T], None]:
+        """What happens after RESOURCE_VERSION, until the server ends the request. Raises `Gone`."""
+        ...
+
+    async def patch(
+        self, kind: Kind[T], name: str, body: Body, *, namespace: str = "", subresource: str = ""
+    ) -> Answer:
+        """Merge BODY into the object. A metadata.resourceVersion in it is a precondition: else `Conflict`."""
         ...
 
     async def delete(self, kind: Kind[T], name: str, *, namespace: str = "", uid: str = "", version: str = "") -> None:

@@ -17,9 +17,9 @@ from typing import Any
 
 from gpustack.reconciler.core import engine
 from gpustack.reconciler.core.snapshot import Snapshot
-from gpustack.reconciler.memory import drive
-from gpustack.reconciler.memory.server import Server
 from gpustack.reconciler.shell.cluster import NODES, PODS, POLICIES
+from tests.reconciler.memory import drive
+from tests.reconciler.memory.server import Server
 from tests.reconciler.world.stack import POOL as KEY
 from tests.reconciler.world.stack import STARTUP
 from tests.reconciler.world.workloads import Workload, add_workload

@@ -15,9 +15,9 @@ from typing import Any
 
 from gpustack.api.node_policy import NodePolicy
 from gpustack.reconciler.core.snapshot import Snapshot
-from gpustack.reconciler.memory import Request
-from gpustack.reconciler.memory.server import Event
 from gpustack.reconciler.shell.cluster import NODES, POLICIES
+from tests.reconciler.memory import Request
+from tests.reconciler.memory.server import Event
 from tests.reconciler.world.world import World
 
 OP, LAST, MEMORY, CORDONED = (f"gpustack.dev/{name}" for name in ("op", "last-op", "node", "cordoned-by"))

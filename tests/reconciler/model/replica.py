@@ -14,12 +14,12 @@ from typing import Any
 
 from gpustack.reconciler.core.actions import Decision
 from gpustack.reconciler.core.snapshot import Snapshot
-from gpustack.reconciler.memory import FakeCluster, drive
 from gpustack.reconciler.shell.clock import Clock
 from gpustack.reconciler.shell.cluster import ApiError
 from gpustack.reconciler.shell.log import Log
 from gpustack.reconciler.shell.perform import Outcome, Performer
 from gpustack.reconciler.shell.runner import Runner
+from tests.reconciler.memory import FakeCluster, drive
 from tests.reconciler.world.stack import NAMESPACE
 from tests.reconciler.world.world import World
 

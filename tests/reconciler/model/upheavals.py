@@ -5,9 +5,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from gpustack.reconciler.memory import FakeCluster, drive
 from gpustack.reconciler.shell.cluster import DAEMONSETS, DEPLOYMENTS, NODES, POLICIES, REVISIONS
 from gpustack.reconciler.shell.uninstall import uninstall
+from tests.reconciler.memory import FakeCluster, drive
 from tests.reconciler.world.stack import COMPONENTS, DRIVER, NAMESPACE, STARTUP
 from tests.reconciler.world.stack import POOL as KEY
 

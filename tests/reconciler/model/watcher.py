@@ -10,9 +10,9 @@ from typing import Any, Literal
 
 from gpustack.api import keys
 from gpustack.reconciler.core.snapshot import Snapshot
-from gpustack.reconciler.memory import FakeCluster, Request
-from gpustack.reconciler.memory.server import Event
 from gpustack.reconciler.shell.cluster import CONFIG_MAPS, ApiError
+from tests.reconciler.memory import FakeCluster, Request
+from tests.reconciler.memory.server import Event
 from tests.reconciler.world.stack import NAMESPACE
 from tests.reconciler.world.world import World
 

@@ -15,10 +15,10 @@ from datetime import datetime
 from typing import Any
 
 from gpustack.api import keys
-from gpustack.reconciler.memory.eviction import settle_budgets
 from gpustack.reconciler.memory.rules import Document
-from gpustack.reconciler.memory.server import Server
 from gpustack.reconciler.shell.cluster import CONFIG_MAPS, DAEMONSETS, NODES, PODS, POLICIES, REVISIONS, Selection
+from tests.reconciler.memory.eviction import settle_budgets
+from tests.reconciler.memory.server import Server
 from tests.reconciler.world.machine import Machine, offer, run_driver, run_operand, status_of
 from tests.reconciler.world.stack import (
     DRIVER,

@@ -16,8 +16,10 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, Literal, TypeVar
 
-from ...api.objects import Metadata, Object
-from ..shell.cluster import (
+from gpustack.api.objects import Metadata, Object
+from gpustack.reconciler.memory.rules import Document
+from gpustack.reconciler.memory.server import matches
+from gpustack.reconciler.shell.cluster import (
     EVERYTHING,
     PODS,
     Answer,
@@ -33,9 +35,9 @@ from ..shell.cluster import (
     leaned,
     within,
 )
+
 from .eviction import evict
-from .rules import Document
-from .server import Event, Server, Write, matches
+from .server import Event, Server, Write
 
 T = TypeVar("T", bound=Object)
 R = TypeVar("R")
