@@ -45,7 +45,11 @@ def add_clusters(parser: argparse.ArgumentParser) -> None:
 
 def completed(which: argparse.Action) -> None:
     """Let shells complete the names of clusters for the argument WHICH."""
-    which.completer = lambda **_: sorted(path.stem for path in Path(POLICIES).glob("*.y*ml"))  # type: ignore[attr-defined]
+
+    def names(**_: object) -> list[str]:
+        return sorted(path.stem for path in Path(POLICIES).glob("*.y*ml") if path.name != "fleet.yaml")
+
+    which.completer = names  # type: ignore[attr-defined]
 
 
 def add_project(parser: argparse.ArgumentParser) -> None:

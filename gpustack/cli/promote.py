@@ -7,6 +7,7 @@ the rendered folders of the clusters that it comes to or leaves, and commits the
 from __future__ import annotations
 
 import argparse
+import contextlib
 import dataclasses
 import datetime
 import json
@@ -20,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 from ..model import Finding, InputError, few
 from ..policy.loading.load import ringed
 from ..policy.loading.rings import CHANGES, Change
+from ..text.read import parse
 from . import common, evidence
 from .accept import said
 from .saving import save
@@ -198,17 +200,22 @@ def written(fleet: Fleet, change: Change, values: dict[str, str | None], what: s
 def edited(change: Change, values: dict[str, str | None]) -> str:
     """The text of CHANGE with VALUES in its rollout, None for what goes; comments and all other lines stay."""
     text, rollout = change.document.text, {**change.rollout.model_dump(), **values}
-    found = re.search(r"^rollout:(.*)\n((?:[ \t]+.*\n)*)|^(?=spec:)", text, re.MULTILINE)
+    found = re.search(r"^rollout:(.*)\n((?:[ \t]+.*\n|\n(?=[ \t]))*)", text, re.MULTILINE)
+    found = found or re.search(r"^()()(?=spec:)", text, re.MULTILINE)
     if found is None:
         raise InputError(change.told("", "unusual"))
-    body, head = found[2] or "", re.search(r" #.*", found[1] or "")
+    body, head = found[2], re.search(r" #.*", found[1])
     value = r"""(?:"[^"\n]*"|'[^'\n]*'|[^#"'\n]*?)"""
     comments = dict(re.findall(rf"^\s+(\w+): *{value}(\s+#.*)$", body, re.MULTILINE))
     given = {key: json.dumps(said, ensure_ascii=False) for key, said in rollout.items() if said}
     lines = [f"  {key}: {said}{comments.get(key, '')}\n" for key, said in given.items()]
     lines += re.findall(r"^\s+#.*\n", body, re.MULTILINE)
     made = f"rollout:{'' if lines else ' {}'}{head[0] if head else ''}\n{''.join(lines)}"
-    return text[: found.start()] + made + text[found.end() :]
+    made = text[: found.start()] + made + text[found.end() :]
+    with contextlib.suppress(InputError):
+        if (parse(made, change.document.file)["rollout"] or {}) == {key: said for key, said in rollout.items() if said}:
+            return made
+    raise InputError(change.told("", "unusual"))
 
 
 def clean(project: Project, clusters: dict[str, Path]) -> Git:

@@ -43,9 +43,12 @@ def effects(before: Ringed, after: Ringed, changed: Iterable[str]) -> Iterator[E
         if each.name not in known or was != each.rollout.ring:
             what = f"from {was or 'no ring'} to {each.rollout.ring or 'no ring'}; yet to come: {few(rest, 6) or 'none'}"
             yield repository.effect("IMP004", ROUTINE, each.document.file, what)
-    touched, total = (Counter(map(after[1].get, names)) for names in (changed, after[1]))
-    shares = [f"{ring.name} {touched[ring.name]} of {total[ring.name]}" for ring in new.rings]
-    if shares and any(touched.values()):
+    total, touched = Counter(after[1].values()), dict[str | None, list[str]]()
+    for cluster in sorted(changed):
+        touched.setdefault(after[1].get(cluster), []).append(cluster)
+    named = {ring.name: touched[ring.name] for ring in new.rings if ring.name in touched}
+    shares = [f"{ring} {len(names)} of {total[ring]} ({few(names, 6)})" for ring, names in named.items()]
+    if shares:
         yield repository.effect("IMP004", ROUTINE, fleet, f"clusters that change, by rings: {', '.join(shares)}")
 
 

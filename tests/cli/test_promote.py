@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,10 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from gpustack.cli.promote import edited
+from gpustack.model import InputError
+from gpustack.policy.loading.rings import of_documents
+from gpustack.text.read import Document, parse
 from tests.cli.repository import git
 from tests.project import SMALL, TODAY, Project, Ran, cache, document, project, tree
 
@@ -40,6 +45,7 @@ rollout: {} # written by gpustack
 spec:
   daemonsets: {labels: {wave: %s}}
 """
+RINGED = Document("fleet", FLEET, parse(FLEET, "fleet"), "")
 NAMES = [f"c{number:02}" for number in range(60)]
 RINGS = {"canary": NAMES[:2], "early": NAMES[2:10], "all": NAMES[10:]}
 T0, T1, T2 = "2027-03-01T08:00:00Z", "2027-03-02T08:00:00Z", "2027-03-05T08:00:00Z"
@@ -150,6 +156,39 @@ def test_a_bad_change_stops_in_the_canary_and_goes_back(project: Project) -> Non
     assert promote(project, "bad", "--back", now=T1).code == 0
     assert project.tree() == start
     assert git(project.folder, "status", "--porcelain") == ""
+
+
+ROLLOUT = f'{{ring: canary, since: "{T0}"}}'
+WRITTEN = [
+    f"rollout: {ROLLOUT} # why\nspec: {{}}\n",
+    f"rollout: # why\n  # more\n\n  since: '{T0}' # then\n  ring: canary # here\n# after\nspec: {{}}\n",
+    f"spec: {{}}\n# before\nrollout:\n  ring: canary\n  since: {T0}\n",
+    "spec: {} # x\n",
+]
+
+
+@pytest.mark.parametrize("text", WRITTEN)
+def test_an_edit_keeps_all_that_is_not_edited(text: str) -> None:
+    """Comments stay, wherever the rollout stands and however it is written; so does every other line."""
+    whole = f"apiVersion: gpustack.dev/v1alpha1\nkind: PolicyChange # kind\n{text}"
+    (change,) = of_documents(
+        {"changes/x.yaml": Document("x", whole, parse(whole, "x"), ""), "fleet.yaml": RINGED}
+    ).changes
+    made = edited(change, {"ring": "early", "since": T1, "hold": 'a "b" # c'})
+    assert yaml.safe_load(made)["rollout"] == {"ring": "early", "since": T1, "hold": 'a "b" # c'}
+    lost = [line for line in whole.splitlines() if line and line not in made.splitlines()]
+    assert all(line.lstrip().startswith(("rollout", "ring", "since")) for line in lost)
+    assert sorted(re.findall("# [a-z]+", made.replace('# c"', ""))) == sorted(re.findall("# [a-z]+", whole))
+
+
+def test_an_edit_that_would_be_another_file_is_refused() -> None:
+    """Where the text is written so that no line of it can be told apart, nothing is written."""
+    whole = f"{{apiVersion: gpustack.dev/v1alpha1, kind: PolicyChange, rollout: {ROLLOUT}, spec: {{}}}}\n"
+    (change,) = of_documents(
+        {"changes/x.yaml": Document("x", whole, parse(whole, "x"), ""), "fleet.yaml": RINGED}
+    ).changes
+    with pytest.raises(InputError, match="nobody edits by program"):
+        edited(change, {"hold": "x"})
 
 
 @pytest.fixture
@@ -373,7 +412,7 @@ def test_a_promotion_is_routine_for_the_review(small: Project) -> None:
     assert (findings(small, "IMP003"), findings(small, "IMP002")) == ([], [])
     assert findings(small, "IMP004") == [
         "changes/wave.yaml: from canary to early; yet to come: all",
-        "fleet.yaml: clusters that change, by rings: canary 0 of 1, early 1 of 1, all 0 of 1",
+        "fleet.yaml: clusters that change, by rings: early 1 of 1 (c02)",
     ]
 
 
