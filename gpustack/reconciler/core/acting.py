@@ -136,25 +136,11 @@ def afterwards(known: Snapshot, view: View, operation: Operation) -> PatchNode |
         return None
     if not mig_capable(view) or view.labels.get(keys.MIG_CONFIG):
         return None
-    return move(
-        known,
-        view,
-        operation,
-        f"mig: begins with {policy.spec.migDefault}",
-        phase="Acting",
-        step="install",
-        seconds=operation.finish.migSeconds,
-        labels={keys.MIG_CONFIG: policy.spec.migDefault, **dict.fromkeys(_mig_manager(view), "true")},
-    )
-
-
-def _mig_manager(view: View) -> list[str]:
-    key = f"{keys.DEPLOY}mig-manager"
-    return (
-        [key]
-        if view.policy and not view.labels.get(key) and "mig-manager" in labeller.components(view, view.policy)
-        else []
-    )
+    labels, manager = {keys.MIG_CONFIG: policy.spec.migDefault}, f"{keys.DEPLOY}mig-manager"
+    if not view.labels.get(manager) and "mig-manager" in labeller.components(view, policy):
+        labels[manager] = "true"
+    why, seconds = f"mig: begins with {policy.spec.migDefault}", operation.finish.migSeconds
+    return move(known, view, operation, why, phase="Acting", step="install", seconds=seconds, labels=labels)
 
 
 # --- driver and repair ------------------------------------------------------------------------------------------------

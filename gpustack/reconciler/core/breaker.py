@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from ...api import keys
 from ...api.node_policy import Breaker, NodePolicy
+from ...model import few
 from .budget import absolute
 from .record import Target
 from .snapshot import Snapshot
@@ -80,7 +81,6 @@ def breaker(known: Snapshot, policy: NodePolicy, failed: Sequence[Failure], node
     counted = sorted(each.node for each in mine if each.mark not in forgiven)
     limit = absolute(policy.spec.upgrade.breakerFailures, nodes)
     if limit and len(counted) >= limit:
-        more = f" and {len(counted) - NAMED} more" if len(counted) > NAMED else ""
-        what = f"{', '.join(counted[:NAMED])}{more} failed, and {limit} failed nodes stop the rollout"
+        what = f"{few(counted, NAMED)} failed, and {limit} failed nodes stop the rollout"
         return Breaker(open=True, target=target, message=what, since=known.now, reset=before.reset, forgiven=forgiven)
     return Breaker(target=target, reset=before.reset, forgiven=forgiven)

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from ...api import keys
 from ...api.node_policy import IntOrPercent, Limits, NodePolicy
-from ...model import whole
+from ...model import few, whole
 from .actions import Why
 from .snapshot import Announced
 from .view import View
@@ -88,8 +88,7 @@ class Share:
         """Why the node may not be taken now: by whom the slots are held. One that is out of service by our own cordon
         needs a slot and no more (A5)."""
         if self.busy >= self.parallel:
-            more = f" and {self.busy - NAMED} more" if self.busy > NAMED else ""
-            names = f": {', '.join(self.working[:NAMED])}{more}" if self.working else ""
+            names = f": {few(self.working, NAMED)}" if self.working else ""
             return "parallel", f"{self.busy} of {self.parallel} operations of {self.name} are under way{names}"
         if view.node.uid not in self.down and len(self.down) >= self.limit:
             return "budget", f"{len(self.down)} nodes of {self.name} are unavailable, and {self.limit} may be"

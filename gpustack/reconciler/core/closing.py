@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from datetime import timedelta
-from typing import Literal
 
 from ...api import keys
 from ...api.objects import NodeTaint, Taint
@@ -114,12 +113,11 @@ def _end(
 ) -> PatchNode:
     removed = {keys.OPERATION, keys.RETRY, *operation.annotated}
     removed |= {keys.CORDONED} if view.annotations.get(keys.CORDONED) == operation.id else set()
-    outcome: Literal["done", "released", "adopted", ""] = last.outcome
     return PatchNode(
         view.name,
         view.node.uid,
         view.node.metadata.resourceVersion,
-        f"{operation.kind} {outcome}" + (f": {last.reason}" if last.reason else ""),
+        f"{operation.kind} {last.outcome}" + (f": {last.reason}" if last.reason else ""),
         labels={keys.PHASE: None} if keys.PHASE in view.labels else {},
         annotations={
             **dict.fromkeys(key for key in sorted(removed) if key in view.annotations),

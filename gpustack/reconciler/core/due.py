@@ -14,7 +14,7 @@ from ...api import keys
 from ...api.node_policy import NodePolicy
 from ...api.pods import Pod
 from . import labeller
-from .actions import WaitKind
+from .actions import Why
 from .record import Act, Target
 from .snapshot import Snapshot
 from .view import View, digest, mig_capable, outdated
@@ -44,19 +44,11 @@ class Due:
         return "install" in self.acts
 
 
-@dataclass(frozen=True)
-class NotNow:
-    """Why what is due is left alone."""
-
-    kind: WaitKind
-    message: str
-
-
-def due(known: Snapshot, view: View, policy: NodePolicy) -> tuple[Due | None, list[NotNow]]:
+def due(known: Snapshot, view: View, policy: NodePolicy) -> tuple[Due | None, list[Why]]:
     """The operation that the node needs, and what is left alone and why."""
-    notes: list[NotNow] = []
+    notes: list[Why] = []
     if label := labeller.unlabelled(view, policy):
-        return None, [NotNow("unlabelled", f"nobody has set {label} on it: its labels are not the reconciler's to set")]
+        return None, [("unlabelled", f"nobody has set {label} on it: its labels are not the reconciler's to set")]
     if new_node(known, view):
         return _install(view, policy), notes
     if note := _not_synced(view, policy):
@@ -170,16 +162,16 @@ def swaps(known: Snapshot, view: View, policy: NodePolicy) -> dict[str, str]:
     return swapped
 
 
-def _left_alone(view: View, policy: NodePolicy) -> NotNow | None:
+def _left_alone(view: View, policy: NodePolicy) -> Why | None:
     """Why an outdated driver stays."""
     if not policy.spec.upgrade.auto:
-        return NotNow("auto-upgrade-off", "a newer driver is rendered; driver.upgradePolicy.autoUpgrade is false")
+        return "auto-upgrade-off", "a newer driver is rendered; driver.upgradePolicy.autoUpgrade is false"
     if view.labels.get(keys.UPGRADE_SKIP) == "true":
-        return NotNow("skip", f"the node has the label {keys.UPGRADE_SKIP}=true")
+        return "skip", f"the node has the label {keys.UPGRADE_SKIP}=true"
     return None
 
 
-def _not_synced(view: View, policy: NodePolicy) -> NotNow | None:
+def _not_synced(view: View, policy: NodePolicy) -> Why | None:
     """The policy and the DaemonSet arrive in any order, and only a pair that was rendered together counts (A8).
 
     Nothing at all is due meanwhile: a MIG layout that came with a driver is to be one operation with it.
@@ -188,16 +180,13 @@ def _not_synced(view: View, policy: NodePolicy) -> NotNow | None:
         return None
     driver = view.driver.object
     if not view.driver.newest:
-        return NotNow("revision", f"the DaemonSet controller has not seen {driver.name} yet")
+        return "revision", f"the DaemonSet controller has not seen {driver.name} yet"
     expected = next((each.revision for each in policy.spec.driver.daemonSets if each.name == driver.name), "")
     rendered = driver.annotations.get(keys.REVISION, "")
     if expected == rendered:
         return None
-    return NotNow(
-        "revision",
-        f"DaemonSet {driver.name} is at revision {rendered or 'none'} and NodePolicy {policy.name} was made for "
-        f"{expected or 'none'}: a sync is under way, or one of the two is not synced",
-    )
+    made = f"DaemonSet {driver.name} is at revision {rendered or 'none'} and NodePolicy {policy.name} was made for"
+    return "revision", f"{made} {expected or 'none'}: a sync is under way, or one of the two is not synced"
 
 
 def _same_install(view: View, policy: NodePolicy, pod: Pod) -> bool:
@@ -220,24 +209,22 @@ def is_broken(pod: Pod) -> bool:
     return not pod.ready and (waits or any(each.restartCount >= RESTARTED for each in statuses))
 
 
-def _mig(
-    known: Snapshot, view: View, policy: NodePolicy, notes: list[NotNow], *, driver: bool
-) -> tuple[str, str] | None:
+def _mig(known: Snapshot, view: View, policy: NodePolicy, notes: list[Why], *, driver: bool) -> tuple[str, str] | None:
     """The MIG configuration to command and the digest of its content; None where none is due or nobody would act.
 
     A MIG manager that the driver manager paused comes back with the new DRIVER pod, or when the pause is healed.
     """
     wanted = _layout(known, view, policy, notes)
     if wanted and view.barred("mig-manager"):
-        notes.append(NotNow("opt-out", f"MIG layout {wanted[0]} is due, and the MIG manager is kept off the node"))
+        notes.append(("opt-out", f"MIG layout {wanted[0]} is due, and the MIG manager is kept off the node"))
         return None
     if wanted and not driver and "mig-manager" in view.paused():
-        notes.append(NotNow("mig-busy", f"MIG layout {wanted[0]} is due, and the MIG manager is paused"))
+        notes.append(("mig-busy", f"MIG layout {wanted[0]} is due, and the MIG manager is paused"))
         return None
     return wanted
 
 
-def _layout(known: Snapshot, view: View, policy: NodePolicy, notes: list[NotNow]) -> tuple[str, str] | None:
+def _layout(known: Snapshot, view: View, policy: NodePolicy, notes: list[Why]) -> tuple[str, str] | None:
     """The MIG configuration that the node has not yet, and the digest of its content."""
     mig = policy.spec.mig
     if not (mig or policy.spec.migManager) or mig_capable(view) is False:
@@ -245,12 +232,12 @@ def _layout(known: Snapshot, view: View, policy: NodePolicy, notes: list[NotNow]
     state, current = view.labels.get(keys.MIG_STATE, ""), view.labels.get(keys.MIG_CONFIG, "")
     busy = known.seen.since(view.node.uid, "mig-busy", known.now, holds=state in {"pending", "rebooting"})
     if state in {"pending", "rebooting"} and busy < MIG_PENDING_FOR:
-        notes.append(NotNow("mig-busy", f"the MIG manager is at work (state {state})"))
+        notes.append(("mig-busy", f"the MIG manager is at work (state {state})"))
         return None
     if mig is None:  # what somebody set by hand is nobody's concern, but for a manager that fell asleep over it (M13)
         return (current, "") if current and state in {"pending", "rebooting"} else None
     if current != mig.config and (until := manual_until(view)) and known.now < until:
-        notes.append(NotNow("manual", f"mig.config={current} was set by hand until {until:%Y-%m-%dT%H:%MZ}"))
+        notes.append(("manual", f"mig.config={current} was set by hand until {until:%Y-%m-%dT%H:%MZ}"))
         return None
     changed = bool(mig.digest) and view.memory.mig == mig.config and view.memory.mig_digest != mig.digest
     stuck = state in {"failed", "pending", "rebooting"}

@@ -302,7 +302,7 @@ def _changed(known: Snapshot, view: View, policy: NodePolicy, operation: Operati
     if not (operation.returnable or operation.phase == "Quarantine"):
         return None
     what, notes = due(known, view, policy)
-    if any(note.kind in {"revision", "mig-busy"} for note in notes):
+    if any(kind in {"revision", "mig-busy"} for kind, _ in notes):
         return None  # not known yet
     if what and operation.returnable and unread(known, view, what.target.mig):
         return None  # nor could it be commanded yet
@@ -338,8 +338,8 @@ def _idle(known: Snapshot, view: View, policy: NodePolicy) -> Looked:
     if may_be_new(view) and (why := unclear(known, view)):
         return Looked(waits=[("looking", why)], uncovered=bare, again=5.0)
     what, notes = due(known, view, policy) if view.gpu else (None, [])
-    waits: list[Why] = [(note.kind, note.message) for note in notes]
-    if any(note.kind == "unlabelled" for note in notes):
+    waits = list(notes)
+    if any(kind == "unlabelled" for kind, _ in notes):
         return Looked(waits=waits, uncovered=bare)  # nor is it remembered as one that works
     if what is not None and what.install:
         return Looked(waits=waits, candidate=Candidate(view, policy, what), uncovered=bare)

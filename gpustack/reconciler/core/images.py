@@ -7,6 +7,7 @@ waits on. A new driver that ends again and again has failed, and nobody has to w
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 
 from ...api import keys
@@ -16,21 +17,10 @@ from .view import outdated_by
 from .words import brief
 
 PULLS = ("ImagePullBackOff", "ErrImagePull", "RegistryUnavailable", "ImageInspectError")
-UNANSWERED = (
-    "timeout",
-    "timed out",
-    "connection refused",
-    "connection reset",
-    "no such host",
-    "no route to host",
-    "network is unreachable",
-    "server misbehaving",
-    "unexpected eof",
-    "service unavailable",
-    "bad gateway",
-    "gateway time",
-    "too many requests",
-    "toomanyrequests",
+UNANSWERED = re.compile(
+    "timeout|timed out|connection refused|connection reset|no such host|no route to host|network is unreachable|"
+    "server misbehaving|unexpected eof|service unavailable|bad gateway|gateway time|too many requests|toomanyrequests",
+    re.IGNORECASE,
 )
 """Words of a registry that gives no answer, and not those of one that has no such image or lets nobody have it."""
 CRASHES = 3
@@ -51,10 +41,7 @@ def pulls(pod: Pod) -> str:
 def unanswered(pods: Sequence[Pod]) -> bool:
     """Whether one of PODS waits for a registry that gives no answer."""
     waiting = (status.state.waiting for pod in pods for status in _statuses(pod))
-    return any(
-        each is not None and each.reason in PULLS and any(word in each.message.lower() for word in UNANSWERED)
-        for each in waiting
-    )
+    return any(each and each.reason in PULLS and UNANSWERED.search(each.message) for each in waiting)
 
 
 def crashed(pod: Pod) -> str:

@@ -93,7 +93,10 @@ def edit(known: Snapshot, view: View, policy: NodePolicy) -> Edit:
         made.labels.update(missing(view, policy))
         _plain(known, view, policy, made)
         _removal(known, view, policy, made)
-    _heal(known, view, made)
+    # What a driver manager or MIG manager paused and then forgot is set going again (reconciler.md P29, M13, M14).
+    if healed := paused_and_forgotten(known, view):
+        made.labels.update(dict.fromkeys(healed, "true"))
+        made.why.append("paused by nobody who still works on it")
     made.annotations.update(upgrade_annotation(view, policy))
     if made.labels or made.annotations:
         made.why.append("labels of " + policy.name)
@@ -182,14 +185,6 @@ def _gone(known: Snapshot, view: View, policy: NodePolicy, made: Edit) -> None:
     if view.annotations.get(keys.UPGRADES_ENABLED) == "true":
         made.annotations[keys.UPGRADES_ENABLED] = None
     made.why.append("the GPU is gone")
-
-
-def _heal(known: Snapshot, view: View, made: Edit) -> None:
-    """Set going again what a driver manager or MIG manager paused and then forgot (reconciler.md P29, M13, M14)."""
-    healed = paused_and_forgotten(known, view)
-    made.labels.update(dict.fromkeys(healed, "true"))
-    if healed:
-        made.why.append("paused by nobody who still works on it")
 
 
 def paused_and_forgotten(known: Snapshot, view: View) -> list[str]:

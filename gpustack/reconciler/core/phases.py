@@ -14,13 +14,11 @@ anything is done. Every phase has a deadline that was stored when it began (reco
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
 from ...api.node_policy import NodePolicy
-from ...api.pods import Pod
 from . import acting, evictions, pods, verify, windows
 from .actions import Action, DeletePod, Evict, Tell
 from .admission import stopped, untolerable
@@ -56,7 +54,8 @@ class Step:
 def step(known: Snapshot, view: View, operation: Operation) -> Step:
     """The next step of OPERATION on its node."""
     if operation.returnable:
-        return _give_up(known, view, operation) or _cordon(known, view, operation) or _before(known, view, operation)
+        forward = _held if operation.phase == "Held" else _evicting
+        return _give_up(known, view, operation) or _cordon(known, view, operation) or forward(known, view, operation)
     if patch := acting.labels_lost(known, view, operation):
         return Step([patch])
     if operation.phase == "Acting":
@@ -64,10 +63,6 @@ def step(known: Snapshot, view: View, operation: Operation) -> Step:
     if operation.phase == "Verifying":
         return _verifying(known, view, operation)
     return _quarantine(known, view, operation)
-
-
-def _before(known: Snapshot, view: View, operation: Operation) -> Step:
-    return _held(known, view, operation) if operation.phase == "Held" else _evicting(known, view, operation)
 
 
 def _give_up(known: Snapshot, view: View, operation: Operation) -> Step | None:
@@ -95,27 +90,23 @@ def _cordon(known: Snapshot, view: View, operation: Operation) -> Step | None:
     return Step([move(known, view, operation, "cordoned again: somebody uncordoned it", **changes)])
 
 
-def _listed(known: Snapshot, view: View) -> Sequence[Pod] | None:
-    return known.pods.get(view.name)
-
-
-def _unread(known: Snapshot, view: View) -> str:
+def _unread(known: Snapshot, view: View) -> Step:
+    """Its pods were to be listed, and were not."""
     why = known.unread.get(view.name)
-    return f"its pods could not be read: {why}" if why else "its pods could not be read"
+    return Step(reason=f"its pods could not be read: {why}" if why else "its pods could not be read", again=5)
 
 
 def _held(known: Snapshot, view: View, operation: Operation) -> Step:
     """Wait for the pods that the policy says to wait for."""
-    listed = _listed(known, view)
+    listed = known.pods.get(view.name)
     if listed is None:
-        return Step(reason=_unread(known, view), again=5)
+        return _unread(known, view)
     wait = operation.finish.wait
     left = pods.awaited(listed, wait.podSelector, uses_of(known, view))
     waited = max(known.now - operation.since, timedelta(0))
     if left and wait.timeoutSeconds == 0 and waited >= HELD_FOR:
-        return Step(
-            [abandon(known, view, operation, f"{left[0].key} still runs; the slot goes to another node", failed=True)]
-        )
+        why = f"{left[0].key} still runs; the slot goes to another node"
+        return Step([abandon(known, view, operation, why, failed=True)])
     if left and not _past(known.now, operation):
         return Step(reason=f"waits for {len(left)} pods to finish, the first is {left[0].key}", again=30)
     if operation.restartOnly:
@@ -134,9 +125,9 @@ def _outside(known: Snapshot, policy: NodePolicy) -> str:
 
 def _evicting(known: Snapshot, view: View, operation: Operation) -> Step:
     """Evict what uses the GPUs; where that does not free them in time and a drain is allowed, drain."""
-    listed = _listed(known, view)
+    listed = known.pods.get(view.name)
     if listed is None:
-        return Step(reason=_unread(known, view), again=5)
+        return _unread(known, view)
     uses = uses_of(known, view)
     finish = operation.finish
     draining = operation.step == "drain"
@@ -153,7 +144,8 @@ def _evicting(known: Snapshot, view: View, operation: Operation) -> Step:
             limit = finish.drain.timeoutSeconds
             return Step([move(known, view, operation, f"drain: {why}", phase="Evicting", step="drain", seconds=limit)])
         named = evictions.in_the_way(known, left)
-        return Step([abandon(known, view, operation, why, failed=True, whose=named)], [_blocked(view, why)])
+        told = Tell(view.name, "OperationReleased", why, warning=True)
+        return Step([abandon(known, view, operation, why, failed=True, whose=named)], [told])
     asked = [
         evictions.removal(known, view, operation, pod, f"uses a GPU of {view.name}")
         for pod in evictions.now_due(known, left)
@@ -181,7 +173,7 @@ def _acting(known: Snapshot, view: View, operation: Operation) -> Step:
         return Step([move(known, view, operation, "cordoned again: somebody uncordoned it")])
     made = acting.act(known, view, operation)
     if made.failed:
-        return Step([quarantine(known, view, operation, made.reason)], [_failed(view, operation, made.reason)])
+        return _failed(known, view, operation, made.reason)
     if made.patch:
         return Step([made.patch])
     if made.done:
@@ -192,14 +184,14 @@ def _acting(known: Snapshot, view: View, operation: Operation) -> Step:
         return Step([move(known, view, operation, "see that all is well", phase="Verifying", step="", seconds=limit)])
     if _over(known, view, operation) and not made.unanswered:
         why = f"{operation.step or operation.kind} did not end in time: {made.reason}"
-        return Step([quarantine(known, view, operation, why)], [_failed(view, operation, why)])
+        return _failed(known, view, operation, why)
     evicted, why = _intruders(known, view, operation)
     return Step([*made.deletions, *evicted], reason=why or made.reason, again=5 if why else made.again)
 
 
 def _intruders(known: Snapshot, view: View, operation: Operation) -> tuple[list[Evict | DeletePod], str]:
     """Pods that use GPUs of a node that is worked on: how they go, and which one it is."""
-    if operation.restartOnly or operation.install or (listed := _listed(known, view)) is None:
+    if operation.restartOnly or operation.install or (listed := known.pods.get(view.name)) is None:
         return [], ""
     how, rules = operation.finish.podDeletion, operation.finish.podRules
     using = pods.to_evict(listed, uses_of(known, view))
@@ -221,10 +213,9 @@ def _verifying(known: Snapshot, view: View, operation: Operation) -> Step:
     problems = verify.problems(known, view, operation)
     if not problems:
         extra = acting.afterwards(known, view, operation)
-        return Step([extra]) if extra else Step([close(known, view, operation)], [_done(view, operation)])
+        return Step([extra]) if extra else _done(known, view, operation)
     if _over(known, view, operation):
-        why = "; ".join(problems)
-        return Step([quarantine(known, view, operation, why)], [_failed(view, operation, why)])
+        return _failed(known, view, operation, "; ".join(problems))
     return Step([*verify.nudges(known, view, operation)], reason=problems[0], again=15)
 
 
@@ -235,10 +226,9 @@ def _quarantine(known: Snapshot, view: View, operation: Operation) -> Step:
     """
     settled = acting.settled(known, view, operation)
     if settled and not verify.problems(known, view, operation):
-        return Step([close(known, view, operation)], [_done(view, operation)])
-    again = (
-        "stays until somebody looks" if operation.notBefore is None else f"next attempt {operation.notBefore:%H:%MZ}"
-    )
+        return _done(known, view, operation)
+    until = operation.notBefore
+    again = "stays until somebody looks" if until is None else f"next attempt {until:%H:%MZ}"
     nudges = verify.nudges(known, view, operation) if settled else []
     return Step([*nudges], reason=f"quarantined: {operation.reason}; {again}", again=60)
 
@@ -260,13 +250,11 @@ def _over(known: Snapshot, view: View, operation: Operation) -> bool:
     return _past(known.now, operation) or max(seen, known.now - operation.since) > limit + GRACE
 
 
-def _blocked(view: View, why: str) -> Tell:
-    return Tell(view.name, "OperationReleased", why, warning=True)
+def _failed(known: Snapshot, view: View, operation: Operation, why: str) -> Step:
+    told = Tell(view.name, "Quarantined", f"{operation.kind}: {why}", warning=True)
+    return Step([quarantine(known, view, operation, why)], [told])
 
 
-def _failed(view: View, operation: Operation, why: str) -> Tell:
-    return Tell(view.name, "Quarantined", f"{operation.kind}: {why}", warning=True)
-
-
-def _done(view: View, operation: Operation) -> Tell:
-    return Tell(view.name, "OperationDone", f"{operation.kind}: {operation.target}")
+def _done(known: Snapshot, view: View, operation: Operation) -> Step:
+    told = Tell(view.name, "OperationDone", f"{operation.kind}: {operation.target}")
+    return Step([close(known, view, operation)], [told])

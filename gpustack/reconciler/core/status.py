@@ -14,6 +14,7 @@ from datetime import datetime
 
 from ...api.node_policy import Breaker, NodePolicy, Soak, Status, Waiting
 from ...api.objects import Condition
+from ...model import few
 from .actions import Wait, WaitKind
 from .snapshot import Snapshot
 from .words import brief
@@ -45,20 +46,17 @@ def status(known: Snapshot, policy: NodePolicy, tally: Tally, switch: Breaker, s
     for wait in tally.waits:
         grouped.setdefault(wait.kind, []).append(wait)
     waiting = [_waiting(kind, waits) for kind, waits in sorted(grouped.items())]
-    made = Status(
+    return Status(
         observedGeneration=policy.metadata.generation,
         nodes=tally.nodes,
         current=tally.current,
         operating=tally.operating,
         quarantined=tally.quarantined,
         waiting=waiting,
+        conditions=_conditions(known, policy, tally, switch, waiting),
         breaker=switch,
         soak=soak,
     )
-    made.conditions = [
-        _kept(policy, known.now, condition) for condition in _conditions(known, policy, tally, switch, waiting)
-    ]
-    return made
 
 
 def _waiting(kind: WaitKind, waits: Sequence[Wait]) -> Waiting:
@@ -76,26 +74,16 @@ def _conditions(
     missing = _missing(policy, tally)
     done = tally.current == tally.nodes and not missing
     reason, message = ("NoNodes", missing) if missing else _rollout(tally, switch, waiting)
-    generation = policy.metadata.generation
     uncovered = f"{tally.uncovered} nodes have a system or kernel that no driver DaemonSet is rendered for"
-    return [
-        _condition("Ready", not stalled, "Stalled" if stalled else "Accepted", stalled or message, generation),
-        _condition(
-            "Stalled",
-            bool(stopped),
-            "Stalled" if stalled else "BreakerOpen" if switch.open else "Working",
-            stopped or "nothing is in the way",
-            generation,
-        ),
-        _condition("RolledOut", done and not stalled, reason, message, generation),
-        _condition(
-            "NodeNotCovered",
-            tally.uncovered > 0,
-            "NoDriver" if tally.uncovered else "NoNodes" if not tally.nodes else "AllCovered",
-            uncovered,
-            generation,
-        ),
+    working = "Stalled" if stalled else "BreakerOpen" if switch.open else "Working"
+    covered = "NoDriver" if tally.uncovered else "NoNodes" if not tally.nodes else "AllCovered"
+    rows = [
+        ("Ready", not stalled, "Stalled" if stalled else "Accepted", stalled or message),
+        ("Stalled", bool(stopped), working, stopped or "nothing is in the way"),
+        ("RolledOut", done and not stalled, reason, message),
+        ("NodeNotCovered", tally.uncovered > 0, covered, uncovered),
     ]
+    return [_condition(policy, known.now, row) for row in rows]
 
 
 def _stalled(known: Snapshot, tally: Tally) -> str:
@@ -109,8 +97,7 @@ def _stalled(known: Snapshot, tally: Tally) -> str:
 def _missing(policy: NodePolicy, tally: Tally) -> str:
     """Why it can't be said that all is done, though nothing is left to do: nodes are gone that should be there."""
     if tally.lost:
-        more = f" and {len(tally.lost) - 1} more" if len(tally.lost) > 1 else ""
-        names = f"{tally.lost[0]}{more}"
+        names = few(tally.lost, 1)
         return f"{names} belonged to it and match no NodePolicy any more: see whether node feature discovery works"
     if not tally.nodes and policy.spec.minNodes:
         return f"no node matches it, and its pools have {policy.spec.minNodes} at least"
@@ -134,15 +121,16 @@ def _rollout(tally: Tally, switch: Breaker, waiting: Sequence[Waiting]) -> tuple
     return "Waiting", counts + "".join(f"; {each.count} wait: {each.reason}" for each in waiting)
 
 
-def _condition(kind: str, holds: bool, reason: str, message: str, generation: int) -> Condition:
-    made = Condition(type=kind, status="True" if holds else "False", reason=reason, observedGeneration=generation)
-    made.message = brief(message)
-    return made
-
-
-def _kept(policy: NodePolicy, now: datetime, condition: Condition) -> Condition:
-    """CONDITION with the time of its last change of status."""
-    before = next((each for each in policy.status.conditions if each.type == condition.type), None)
-    same = before is not None and before.status == condition.status
-    condition.lastTransitionTime = before.lastTransitionTime if before and same and before.lastTransitionTime else now
-    return condition
+def _condition(policy: NodePolicy, now: datetime, row: tuple[str, bool, str, str]) -> Condition:
+    """ROW (type, whether it holds, reason, message) with the time of the last change of its status."""
+    kind, holds, reason, message = row
+    status = "True" if holds else "False"
+    before = next((each for each in policy.status.conditions if each.type == kind and each.status == status), None)
+    return Condition(
+        type=kind,
+        status=status,
+        reason=reason,
+        message=brief(message),
+        observedGeneration=policy.metadata.generation,
+        lastTransitionTime=(before and before.lastTransitionTime) or now,
+    )
