@@ -195,6 +195,14 @@ def read(of: type[R], text: str | None) -> R | None:
     return cast(R, _read(of, text)) if text else None
 
 
+def readable(of: type[R], text: str | None) -> R | None:
+    """As `read`, and None for what can't be read: for who only counts and tells."""
+    try:
+        return read(of, text)
+    except Unreadable:
+        return None
+
+
 @lru_cache(maxsize=4096)
 def _read(of: type[Operation | Last | Memory], text: str) -> Operation | Last | Memory:
     """A pass reads an open operation several times, and the next one again; a fleet has no more of them than this."""

@@ -9,17 +9,13 @@ from datetime import datetime
 
 from ...api import keys
 from .actions import PatchNode, Tell
-from .record import Operation, Unreadable, read
+from .record import Operation, readable
 from .view import View
 
 
 def phase(view: View, patch: PatchNode) -> Tell | None:
     """What PATCH means for the node; None where it begins no phase, or one that has an Event of its own."""
-    text = patch.annotations.get(keys.OPERATION)
-    try:
-        operation = read(Operation, text)
-    except Unreadable:
-        return None
+    operation = readable(Operation, patch.annotations.get(keys.OPERATION))
     before = view.operation
     if operation is None or (before and (before.id, before.phase, before.step) == _where(operation)):
         return None

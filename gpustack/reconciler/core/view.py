@@ -6,7 +6,6 @@ starts there: a label that is removed by mistake kills a driver (reconciler.md A
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -19,7 +18,7 @@ from ...api.node_policy import NodePolicy
 from ...api.objects import Node, Taint, count
 from ...api.pods import Pod
 from .pods import RESOURCES, Uses
-from .record import Last, Memory, Operation, Unreadable, read
+from .record import Last, Memory, Operation, Unreadable, read, readable
 from .snapshot import DriverSet, Snapshot
 
 
@@ -197,10 +196,8 @@ def operations(known: Snapshot) -> dict[str, Operation]:
     """What the records that can be read say to be open, by the node's UID."""
     made = {}
     for node in known.nodes:
-        if text := node.metadata.annotations.get(keys.OPERATION):
-            with contextlib.suppress(Unreadable):
-                if operation := read(Operation, text):
-                    made[node.uid] = operation
+        if operation := readable(Operation, node.metadata.annotations.get(keys.OPERATION)):
+            made[node.uid] = operation
     return made
 
 

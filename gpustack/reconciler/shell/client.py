@@ -55,6 +55,7 @@ MANAGER = "gpustack-reconciler"
 MERGE = "application/merge-patch+json"
 JSON = "application/json"
 APPLY = "application/apply-patch+yaml"
+METHODS = {"create": "POST", "patch": "PATCH", "delete": "DELETE"}
 
 Observe = Callable[[str, str, int, "datetime | None"], None]
 """Told of each answer: verb, plural with subresource, HTTP status (0: none came), the server's time."""
@@ -216,18 +217,14 @@ class Client:
         """Merge BODY into the object."""
         asked = {"fieldManager": self.manager}
         path = (name, subresource) if subresource else (name,)
-        return wire.answer(
-            await self._request("patch", "PATCH", kind, namespace, asked, path=path, body=body, content_type=MERGE)
-        )
+        return wire.answer(await self._request("patch", kind, namespace, asked, path=path, body=body, of=MERGE))
 
     async def apply(
         self, kind: Kind[T], name: str, body: Body, *, namespace: str = "", dry_run: bool = False
     ) -> Answer:
         """Server-side apply of BODY, a whole manifest; fields that others have become ours. For people's programs."""
         asked = {"fieldManager": self.manager, "force": "true", **({"dryRun": "All"} if dry_run else {})}
-        return wire.answer(
-            await self._request("patch", "PATCH", kind, namespace, asked, path=(name,), body=body, content_type=APPLY)
-        )
+        return wire.answer(await self._request("patch", kind, namespace, asked, path=(name,), body=body, of=APPLY))
 
     async def create(
         self,
@@ -246,42 +243,39 @@ class Client:
             head = {"apiVersion": "policy/v1", "kind": "Eviction"}
         path = (of, subresource) if subresource else ()
         sent = {**head, **body}
-        return wire.answer(await self._request("create", "POST", kind, namespace, asked, path=path, body=sent))
+        return wire.answer(await self._request("create", kind, namespace, asked, path=path, body=sent))
 
     async def delete(self, kind: Kind[T], name: str, *, namespace: str = "", uid: str = "", version: str = "") -> None:
         """Delete the object that has UID, in that version."""
         wanted = {key: value for key, value in (("uid", uid), ("resourceVersion", version)) if value}
         body = {"apiVersion": "v1", "kind": "DeleteOptions", **({"preconditions": wanted} if wanted else {})}
-        await self._request("delete", "DELETE", kind, namespace, {}, path=(name,), body=body)
+        await self._request("delete", kind, namespace, {}, path=(name,), body=body)
 
     # --- requests -----------------------------------------------------------------------------------------------------
 
     async def _request(
         self,
         verb: str,
-        method: str,
         kind: Kind[Any],
         namespace: str,
         asked: Mapping[str, str],
         *,
         path: Sequence[str] = (),
-        body: Body | None = None,
-        content_type: str = JSON,
+        body: Body,
+        of: str = JSON,
     ) -> httpx2.Response:
-        content = None if body is None else msgspec.json.encode(body)
-        headers = {} if body is None else {"Content-Type": content_type}
-        of = "/".join((kind.plural, *path[1:]))
+        """The answer to a write of BODY, which is of the media type OF."""
+        url, content, headers = _url(kind, namespace, path), msgspec.json.encode(body), {"Content-Type": of}
         code, date = 0, None
         try:
             with transport():
                 async with asyncio.timeout(self.timeouts.request):
-                    response = await self._http.request(
-                        method, _url(kind, namespace, path), params=asked, content=content, headers=headers
-                    )
+                    method = METHODS[verb]
+                    response = await self._http.request(method, url, params=asked, content=content, headers=headers)
             code, date = response.status_code, wire.date(response)
         finally:
             if self.observe:
-                self.observe(verb, of, code, date)
+                self.observe(verb, "/".join((kind.plural, *path[1:])), code, date)
         if not response.is_success:
             raise wire.refusal(response)
         return response

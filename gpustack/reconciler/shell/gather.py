@@ -88,6 +88,8 @@ class Sources:
     bounds: Bounds = Bounds()
     refusals: Refusals = field(default_factory=Refusals)
     seen: Seen = field(default_factory=Seen)
+    watches: list[Watch[Any]] = field(default_factory=list, init=False)
+    """All of them."""
     _claims: str = CLAIMS.version
     _used: dict[str, tuple[int, datetime]] = field(default_factory=dict)
     _kept: Kept = field(default_factory=Kept)
@@ -107,22 +109,8 @@ class Sources:
         )
 
     def _watch(self, kind: Kind[Any], which: Selection) -> Watch[Any]:
-        return Watch(self.cluster, kind, which, self.clock, self.log, self.changed, self.sleep)
-
-    @property
-    def watches(self) -> tuple[Watch[Any], ...]:
-        """All of them."""
-        return (
-            self.nodes,
-            self.policies,
-            self.daemon_sets,
-            self.revisions,
-            self.deployments,
-            self.drivers,
-            self.validators,
-            self.mig_managers,
-            self.layouts,
-        )
+        self.watches.append(Watch(self.cluster, kind, which, self.clock, self.log, self.changed, self.sleep))
+        return self.watches[-1]
 
     @property
     def synced(self) -> bool:

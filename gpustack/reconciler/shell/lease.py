@@ -407,8 +407,5 @@ def _text(entries: Mapping[str, Any]) -> str | None:
 
 def begun(text: str | None, op: str) -> bool:
     """Whether the record TEXT is that of the operation OP."""
-    try:
-        operation = record.read(record.Operation, text)
-    except record.Unreadable:
-        return False
+    operation = record.readable(record.Operation, text)
     return operation is not None and operation.id == op

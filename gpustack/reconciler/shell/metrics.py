@@ -77,55 +77,27 @@ def _gauge(name: str, text: str, *labels: str) -> Series:
     return Series(name, "gauge", text, labels)
 
 
-@dataclass
 class Metrics:
     """All that the program counts."""
 
-    operations: Series = field(
-        default_factory=lambda: _gauge("operations", "Open operations.", "policy", "kind", "phase")
-    )
-    nodes: Series = field(default_factory=lambda: _gauge("nodes", "Nodes of a policy by state.", "policy", "state"))
-    seconds: Histogram = field(
-        default_factory=lambda: Histogram(
-            "operation_seconds",
-            "How long operations took.",
-            (60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 43200),
-            ("policy", "kind", "outcome"),
-        )
-    )
-    since: Series = field(
-        default_factory=lambda: _gauge(
-            "node_phase_since_seconds",
-            "Unix time at which the phase of an open operation began.",
-            "node",
-            "policy",
-            "kind",
-            "phase",
-        )
-    )
-    breaker: Series = field(
-        default_factory=lambda: _gauge("breaker_open", "1 where failures have stopped a rollout.", "policy")
-    )
-    leader: Series = field(default_factory=lambda: _gauge("leader", "1 in the replica that acts."))
-    passes: Histogram = field(
-        default_factory=lambda: Histogram(
-            "pass_seconds", "How long passes took.", (0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60)
-        )
-    )
-    requests: Series = field(
-        default_factory=lambda: Series(
-            "requests_total", "counter", "Requests to the API server; code 0: no answer.", ("verb", "kind", "code")
-        )
-    )
-    waiting: Series = field(default_factory=lambda: _gauge("waiting", "Nodes that wait, by why.", "policy", "reason"))
-    still: Series = field(
-        default_factory=lambda: _gauge(
-            "still_since_seconds", "Unix time since when something is due and nothing has moved.", "policy"
-        )
-    )
-    events_dropped: Series = field(
-        default_factory=lambda: Series("events_dropped_total", "counter", "Events not sent, to bound their number.")
-    )
+    def __init__(self) -> None:
+        self.operations = _gauge("operations", "Open operations.", "policy", "kind", "phase")
+        self.nodes = _gauge("nodes", "Nodes of a policy by state.", "policy", "state")
+        minutes = (60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 43200)
+        labels = ("policy", "kind", "outcome")
+        self.seconds = Histogram("operation_seconds", "How long operations took.", minutes, labels)
+        began = "Unix time at which the phase of an open operation began."
+        self.since = _gauge("node_phase_since_seconds", began, "node", "policy", "kind", "phase")
+        self.breaker = _gauge("breaker_open", "1 where failures have stopped a rollout.", "policy")
+        self.leader = _gauge("leader", "1 in the replica that acts.")
+        seconds = (0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60)
+        self.passes = Histogram("pass_seconds", "How long passes took.", seconds)
+        asked = "Requests to the API server; code 0: no answer."
+        self.requests = Series("requests_total", "counter", asked, ("verb", "kind", "code"))
+        self.waiting = _gauge("waiting", "Nodes that wait, by why.", "policy", "reason")
+        still = "Unix time since when something is due and nothing has moved."
+        self.still = _gauge("still_since_seconds", still, "policy")
+        self.events_dropped = Series("events_dropped_total", "counter", "Events not sent, to bound their number.")
 
     def text(self) -> str:
         """What a scrape gets."""

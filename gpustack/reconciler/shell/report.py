@@ -80,7 +80,8 @@ def finished(metrics: Metrics, known: Snapshot, before: Mapping[str, Node], acti
     after = _operation({keys.OPERATION: action.annotations[keys.OPERATION] or ""})
     if after is not None and (after.phase != "Quarantine" or operation.phase == "Quarantine"):
         return
-    outcome = "quarantine" if after is not None else _outcome(action.annotations.get(keys.LAST))
+    last = record.readable(record.Last, action.annotations.get(keys.LAST))
+    outcome = "quarantine" if after is not None else last.outcome if last else ""
     names = {policy.uid: policy.name for policy in known.policies}
     seconds = max((now - operation.started).total_seconds(), 0.0)
     metrics.seconds.observe(seconds, names.get(operation.policy, ""), operation.kind, outcome)
@@ -112,15 +113,4 @@ def _action(action: Action) -> str:
 
 
 def _operation(annotations: Mapping[str, str]) -> record.Operation | None:
-    try:
-        return record.read(record.Operation, annotations.get(keys.OPERATION))
-    except record.Unreadable:
-        return None
-
-
-def _outcome(text: str | None) -> str:
-    try:
-        last = record.read(record.Last, text)
-    except record.Unreadable:
-        return ""
-    return last.outcome if last else ""
+    return record.readable(record.Operation, annotations.get(keys.OPERATION))
