@@ -21,7 +21,7 @@ from ..driver import nvidia_drivers_inputs as nvidia_drivers
 from ..driver.driver_inputs import DriverInputs
 from ..driver.driver_settings_inputs import DriverCommon, DriverPod
 from ..driver.nvidia_drivers_inputs import NvidiaDriversInputs
-from ..parts.common_inputs import Inputs, owned_crds
+from ..parts.common_inputs import Inputs, dumped, owned_crds
 from ..plugin.configs_inputs import layout_digest
 from ..toolkit import runtime_classes_inputs as runtime_classes
 from .rollout_inputs import upgrade
@@ -109,16 +109,8 @@ def node_policy(pool: Pool, drivers: Drivers) -> Spec:
         upgrade=upgrade(section, pool.budget),
         fleet=policy.Limits(maxParallel=pool.cluster.fleet.parallel, maxUnavailable=pool.cluster.fleet.unavailable),
         install=policy.Install(maxParallel=section.installParallel),
-        startupTaints=[
-            objects.Taint(key=taint.key, effect=taint.effect, value=taint.value or "")
-            for taint in section.startupTaints
-        ],
-        deadlines=policy.Deadlines(
-            driver=section.deadlines.driver,
-            mig=section.deadlines.mig,
-            migReboot=section.deadlines.mig,
-            verifying=section.deadlines.verifying,
-        ),
+        startupTaints=[objects.Taint(**each) for each in dumped(section.startupTaints)],
+        deadlines=policy.Deadlines(**section.deadlines.model_dump(exclude_none=True), migReboot=section.deadlines.mig),
         graceSeconds=section.labelGraceSeconds,
     )
 

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 
 from ...cluster.resolve import resolve
 from ...policy.language import reconciler
+from ..parts.common_inputs import dumped
 
 if TYPE_CHECKING:
     from ...api import node_policy as policy
     from ...cluster.budgets import Budget
-    from ...policy.language.node_pools import Window
     from ...policy.language.reconciler import PodRule, Reconciler
     from ...policy.language.spec import ClusterPolicySpec
 
@@ -21,32 +21,19 @@ def managers_evict(spec: ClusterPolicySpec) -> bool:
 
 
 def upgrade(section: Reconciler, budget: Budget) -> policy.Upgrade:
-    """BUDGET as the program reads it."""
+    """BUDGET as the program reads it. Fields of the policy's and of the program's structs are called the same."""
     from ...api import node_policy as policy
 
-    upgrade_policy = budget.policy
-    wait, deletion, drain = upgrade_policy.waitForCompletion, upgrade_policy.podDeletion, upgrade_policy.drain
+    said = budget.policy
     return policy.Upgrade(
         auto=budget.automatic,
         maxParallel=budget.parallel,
         maxUnavailable=budget.unavailable,
         zoneMaxUnavailable=budget.zone_unavailable,
-        windows=[window(each) for each in budget.windows],
-        waitForCompletion=policy.WaitForCompletion(
-            podSelector=wait.podSelector or "", timeoutSeconds=wait.timeoutSeconds
-        ),
-        podDeletion=policy.PodDeletion(
-            force=deletion.force,
-            timeoutSeconds=deletion.timeoutSeconds,
-            deleteEmptyDir=deletion.deleteEmptyDir,
-        ),
-        drain=policy.Drain(
-            enable=drain.enable,
-            force=drain.force,
-            podSelector=drain.podSelector or "",
-            timeoutSeconds=drain.timeoutSeconds,
-            deleteEmptyDir=drain.deleteEmptyDir,
-        ),
+        windows=[policy.Window(**each) for each in dumped(budget.windows)],
+        waitForCompletion=policy.WaitForCompletion(**said.waitForCompletion.model_dump(exclude_none=True)),
+        podDeletion=policy.PodDeletion(**said.podDeletion.model_dump(exclude_none=True)),
+        drain=policy.Drain(**said.drain.model_dump(exclude_none=True)),
         breakerFailures=section.breakerFailures,
         firstAlone=section.firstAlone,
         soakSeconds=section.soakSeconds or None,
@@ -64,10 +51,3 @@ def pod_rule(said: PodRule) -> policy.PodRule:
 
     selector = ",".join(f"{key}={value}" for key, value in sorted(said.labels.items()))
     return policy.PodRule(podSelector=selector, namespace=said.namespace or "", then=said.then)
-
-
-def window(said: Window) -> policy.Window:
-    """A window as the program reads it."""
-    from ...api import node_policy as policy
-
-    return policy.Window(days=list(said.days), start=said.start, hours=said.hours, timeZone=said.timeZone)
