@@ -101,7 +101,7 @@ def affected(changed: Iterable[str], out: Path) -> set[str]:
     files = Files.of(changed)
     fleet = {path: common.name_of(path) or path.stem for path in common.select([])}
     clusters = set[str]()
-    far = far_changes(fleet)
+    far = far_changes()
     shared = f"{os.path.abspath(common.POLICIES)}/"
     lost = any(is_shared(name.removeprefix(shared), layers=False) and not os.path.lexists(name) for name in files.named)
     for path, cluster in fleet.items():
@@ -115,16 +115,19 @@ def affected(changed: Iterable[str], out: Path) -> set[str]:
     return clusters
 
 
-def far_changes(policies: Iterable[Path]) -> dict[Path, set[Path]]:
-    """The files of changes that have not come near the rings of POLICIES; nothing where one of them can't be read."""
-    from ..policy.loading.envelope import open_policy
-    from ..policy.loading.rings import rings_of
-    from ..text.read import read
+def far_changes() -> dict[Path, set[Path]]:
+    """For each policy, the files of changes that have reached neither its ring nor the one before; nothing where one of
+    them can't be read.
+    """
+    from ..policy.loading.load import ringed
 
     with suppress(InputError):
-        rings = rings_of(Path(common.POLICIES).absolute(), str)
-        opened = {path: open_policy(read(path, str(path))) for path in policies} if rings.changes else {}
-        return {path: {Path(each.document.file) for each in rings.far(policy)} for path, policy in opened.items()}
+        rings, ring_of, paths = ringed(Path(common.POLICIES), Path.cwd())
+        reached = {Path(each.document.file).absolute(): rings.place(each.rollout.ring) for each in rings.changes}
+        return {
+            path: {file for file, last in reached.items() if -1 < last < rings.place(ring_of[name]) - 1}
+            for name, path in paths.items()
+        }
     return {}
 
 

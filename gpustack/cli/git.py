@@ -1,4 +1,4 @@
-"""The one place that starts Git: what `gpustack diff` compares with, without touching the work tree.
+"""The one place that starts Git: what `diff` compares with, and what `promote` commits; the work tree is left alone.
 
 Solves: Git obeys files. A folder that looks like a bare repository brings its own configuration, by which Git runs
 programs; so do hooks, a file system monitor, and the filters and converters that .gitattributes names. A pull request

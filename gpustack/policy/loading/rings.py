@@ -76,11 +76,6 @@ class Rings:
         """Whether CHANGE counts in the clusters of RING."""
         return -1 < self.place(ring) <= self.place(change.rollout.ring)
 
-    def far(self, policy: Envelope) -> list[Change]:
-        """The changes that have reached a ring, and neither that of POLICY nor the one before it."""
-        place = self.place(self.ring_of(policy))
-        return [each for each in self.changes if -1 < self.place(each.rollout.ring) < place - 1]
-
     def of(self, policy: Envelope, ahead: Iterable[str] = ()) -> list[Change]:
         """The changes that count in the cluster of POLICY: those that came there, and those called AHEAD. Raises
         InputError where there are changes and the cluster is in no ring.
