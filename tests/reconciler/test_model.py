@@ -97,6 +97,22 @@ FOUND: dict[str, tuple[int, bool, int, list[tuple[str, int]]]] = {
         1,
         [("driver_gone", 11), ("mig", 9), ("go", 6), ("revert", 2)],
     ),
+    "somebody set the layout by hand that the policy wanted next, while the driver failed": (
+        3,
+        True,
+        4,
+        [
+            ("mig", 6),
+            ("go", 3),
+            ("go", 0),
+            ("fault", 0),
+            ("mig", 9),
+            ("go", 10),
+            ("rival", 1),
+            ("go", 8),
+            ("manual", 9),
+        ],
+    ),
 }
 """Histories that once broke something: nodes, whether installed, budget, steps."""
 

@@ -12,6 +12,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 
+import msgspec
+
 from ...api import keys
 from ...api.node_policy import Breaker, NodePolicy, Status
 from ...api.pods import Pod
@@ -20,7 +22,7 @@ from .actions import Action, Decision, PatchNode, PatchStatus, Tell, Wait, WaitK
 from .admission import Candidate, admit, operation_for, retarget, uncovered
 from .breaker import breaker, failures
 from .closing import release
-from .due import Due, differences, due, may_be_new, unclear
+from .due import Due, differences, due, manual_until, may_be_new, unclear
 from .layouts import due_write, named, unread
 from .queue import Looked, Pass, Queue, queue, uncounted, waits_of
 from .record import Operation, Phase, Target
@@ -330,7 +332,20 @@ def _retry(
         if labeller.users(known, view) is None:
             return None
         return release(known, view, operation, "the node is in use, so it is not new", failed=False)
-    return Candidate(view, policy, what or Due(tuple(operation.acts), operation.target))
+    return Candidate(view, policy, what or _once_more(known, view, policy, operation))
+
+
+def _once_more(known: Snapshot, view: View, policy: NodePolicy, operation: Operation) -> Due:
+    """OPERATION once more, on a node that doesn't work though nothing is due: with the layout that POLICY has now, and
+    without one where somebody set it by hand for a while.
+    """
+    acts, target, mig = operation.acts, operation.target, policy.spec.mig
+    until = manual_until(view)
+    if target.mig and len(acts) > 1 and until and known.now < until:
+        return Due(tuple(act for act in acts if act != "mig"), msgspec.structs.replace(target, mig="", mig_digest=""))
+    if target.mig and mig is not None:
+        target = msgspec.structs.replace(target, mig=mig.config, mig_digest=mig.digest)
+    return Due(tuple(acts), target)
 
 
 def _idle(known: Snapshot, view: View, policy: NodePolicy) -> Looked:
