@@ -17,6 +17,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ..catalog import _data
 from ..model import Body, InputError, printable
 from . import common
 from .text import Code, as_json, say
@@ -24,19 +25,7 @@ from .text import Code, as_json, say
 if TYPE_CHECKING:
     from ..moving.migrate import Plan, Render, Seen, Step, Verdict
 
-ACTIONS = {
-    "plan": "print the steps of the hand-over, how far each is, and its commands; do nothing",
-    "run": "carry out a step of a plan that was written to a file, with a check before and after",
-    "status": "print what was done and by whom, what is next, and what waits; do nothing",
-    "abort": "go back to the operator, from whatever step",
-}
-ELSEWHERE = "what installed the operator or applies the render runs in another cluster, and is suspended there"
-WAIT = "how long a step may take until the cluster shows it done (default: 300)"
-PROMISES = {
-    "kept": "no driver restarts",
-    "open": "not proved that no driver restarts",
-    "broken": "drivers roll, so nothing is handed over",
-}
+TEXTS = _data.read(Path(__file__).with_suffix(".yaml"))
 MOST = 6
 """Fields of a DaemonSet that a line of text names; JSON has all."""
 
@@ -45,7 +34,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     from .live import connect
 
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
-    for name, what in ACTIONS.items():
+    for name, what in TEXTS["actions"].items():
         below = actions.add_parser(name, help=what, description=f"{what[0].upper()}{what[1:]}.")
         looks = name in {"plan", "status"}
         connect.add_look(below, optional=name == "run", live=not looks)
@@ -59,9 +48,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
             below.add_argument("--write", metavar="FILE", type=common.named, help="write it to a file for `run`, too")
             below.add_argument("--reverse", action="store_true", help="the way from the policy to the operator")
         if not looks:
-            below.add_argument("--wait", metavar="SECONDS", type=common.positive, default=300, help=WAIT)
+            below.add_argument("--wait", metavar="SECONDS", type=common.positive, default=300, help=TEXTS["wait"])
         if name != "status":
-            below.add_argument("--suspended-elsewhere", action="store_true", help=ELSEWHERE)
+            below.add_argument("--suspended-elsewhere", action="store_true", help=TEXTS["elsewhere"])
         below.add_argument("--format", choices=["text", "json"], default="text", help="how to print the result")
         below.set_defaults(**({"step": "all"} if name == "abort" else {}))
 
@@ -101,7 +90,8 @@ def made(options: argparse.Namespace, render: Render, seen: Seen, *, reverse: bo
     from ..moving import migrate
 
     file = Path(os.path.expanduser(f"~/{render.cluster}.before.yaml"))  # noqa: PTH111 - Path.home() raises without one
-    return migrate.plan(seen, render, kubectl(options), str(file), saved(file), reverse=reverse)
+    known = [*saved(file), *saved(file.with_name(f"{file.name}.helm"))]
+    return migrate.plan(seen, render, kubectl(options), str(file), known, reverse=reverse)
 
 
 def read(name: str) -> Body:
@@ -256,7 +246,7 @@ def step_data(step: Step) -> dict[str, Any]:
 
 def lines(found: Plan) -> Iterator[str]:
     """The plan for people: first what becomes of the drivers."""
-    yield f"{found.render.cluster}: {PROMISES[found.promise.level]}: {'; '.join(found.promise.why)}"
+    yield f"{found.render.cluster}: {TEXTS['promises'][found.promise.level]}: {'; '.join(found.promise.why)}"
     version = found.seen.version or "of an unknown version"
     yield f"operator {version}, installed by {found.way.title}" + (
         f", release {found.way.release}" if found.way.release else ""

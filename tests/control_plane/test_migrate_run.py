@@ -173,9 +173,39 @@ def test_a_plan_is_run_and_gone_back_under_the_rights_that_it_names(cluster: Clu
     cluster.run("all", "--kubeconfig", mover)
     assert (cluster.replicas(), cluster.owners(), cluster.drivers()) == (1, owners, drivers)
     assert cluster.api.find("ClusterRoleBinding", "gpu-operator")
+    assert cluster.api.find("ServiceAccount", "gpu-operator", SPACE)
     guards = cluster.api.list("ValidatingAdmissionPolicyBinding")
     assert not guards, "they would refuse what the operator's own account writes"
     assert cluster.rolled() == set(ROLLS)
+
+
+def test_the_record_is_believed_in_nothing_that_it_may_not_say(cluster: Cluster) -> None:
+    """Whoever can write the record can't let an administrator who goes back apply or patch what he likes: entries
+    about other kinds, other fields or whole objects are left out.
+    """
+    cluster.holds(PLAIN)
+    cluster.planned()
+    cluster.run("save")
+    cluster.run("stop")
+    role = {"kind": "ClusterRole", "namespace": "", "name": "gpu-operator"}
+    sets = {"kind": "DaemonSet", "namespace": SPACE, "name": "nvidia-driver-daemonset"}
+    uid = cluster.api.get("Node", "gpu-0")["metadata"]["uid"]
+    owner = [{"apiVersion": "v1", "kind": "Node", "name": "gpu-0", "uid": uid}]
+    rules = [{"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}]
+    forged = [
+        {"step": "suspend", "verb": "patch", "object": role, "before": {"rules": rules}},
+        {"step": "suspend", "verb": "patch", "object": sets, "before": {"spec": {"template": {"spec": {}}}}},
+        {"step": "release", "verb": "patch", "object": sets, "before": {"metadata": {"ownerReferences": owner}}},
+        {"step": "remove", "verb": "delete", "object": {**role, "name": "evil"}, "before": {"rules": rules}},
+    ]
+    text = json.dumps([{"at": "2026-11-29T00:00:00Z", "by": "x", "uid": "", **each} for each in forged])
+    cluster.api.patch("ConfigMap", "gpustack-migrate", {"data": {"000099": text}}, SPACE)
+    drivers, owners = cluster.drivers(), cluster.owners()
+    ran = cluster.migrate("abort")
+    assert (ran.code, "1 objects of it were removed" in ran.err) == (4, True), ran.err
+    assert (cluster.drivers(), cluster.owners()) == (drivers, owners)
+    assert not cluster.api.get("ClusterRole", "gpu-operator").get("rules")
+    assert not cluster.api.find("ClusterRole", "evil")
 
 
 def commands(page: str, after: str) -> list[list[str]]:
@@ -373,3 +403,44 @@ def test_the_reconciler_is_started_and_stopped_again(cluster: Cluster) -> None:
     assert "gpustack.dev/fence" not in cluster.api.get("Node", "gpu-0")["metadata"].get("annotations", {})
     assert not cluster.api.list("ValidatingAdmissionPolicyBinding")
     assert (cluster.replicas(), cluster.owners(), cluster.drivers()) == (1, owners, drivers)
+
+
+def test_what_a_webhook_would_change_is_refused_beforehand(cluster: Cluster) -> None:
+    """Where the cluster itself would write another template of a driver, the trial of the apply shows it: nothing is
+    applied, and no driver has a second revision.
+    """
+    cluster.holds(PLAIN)
+    drivers = started(cluster)
+    group = "admissionregistration.k8s.io"
+    version = next(
+        each for each in ("v1", "v1beta1") if cluster.api.knows(f"{group}/{each}", "MutatingAdmissionPolicy")
+    )
+    annotated = 'Object.spec.template.metadata{annotations: {"example.com/x": "y"}}'
+    change = f"Object{{spec: Object.spec{{template: Object.spec.template{{metadata: {annotated}}}}}}}"
+    rule = {"apiGroups": ["apps"], "apiVersions": ["v1"], "operations": ["UPDATE"], "resources": ["daemonsets"]}
+    spec = {
+        "matchConstraints": {"resourceRules": [rule]},
+        "matchConditions": [{"name": "later", "expression": "!has(oldObject.metadata.ownerReferences)"}],
+        "failurePolicy": "Fail",
+        "reinvocationPolicy": "Never",
+        "mutations": [{"patchType": "ApplyConfiguration", "applyConfiguration": {"expression": change}}],
+    }
+    head = {"apiVersion": f"{group}/{version}", "metadata": {"name": "changes"}}
+    cluster.planned()
+    for step in DONE[: DONE.index("apply")]:
+        cluster.run(step)
+    cluster.api.create({**head, "kind": "MutatingAdmissionPolicy", "spec": spec})
+    cluster.api.create({**head, "kind": "MutatingAdmissionPolicyBinding", "spec": {"policyName": "changes"}})
+    name, worker = "nvidia-driver-daemonset", "gpu-operator-node-feature-discovery-worker"
+    patch = {"metadata": {"labels": {"example.com/tried": "x"}}}
+
+    def changed() -> bool:
+        tried = cluster.api.patch("DaemonSet", name, patch, SPACE, dryRun="All")
+        return "example.com/x" in tried["spec"]["template"]["metadata"].get("annotations", {})
+
+    wait_for(changed, "the policy is in force")
+    ran = cluster.migrate("run", "--plan", "plan.json", "--step", "apply")
+    assert (ran.code, "would roll" in ran.err) == (4, True), ran.err
+    assert cluster.drivers() == drivers
+    assert not cluster.rolled()
+    assert not cluster.api.find("ServiceAccount", worker, SPACE), "nothing else was applied either"

@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 from gpustack.model import Body
 
-from .seen import Seen, facts
+from .seen import Seen, facts, space
 
 RECORD = "gpustack-migrate"
 """The name of the ConfigMap that holds the record, and of the Lease of who runs."""
@@ -44,8 +44,8 @@ class Act:
         return {**found, "metadata": {**found.get("metadata", {}), **head}}
 
     def entry(self) -> Body:
-        """The act for the record: the object, and what is before and after. What is deleted is kept whole, but for
-        Secrets."""
+        """The act for the record: the object, and what is before and after. No object stands there whole: somebody else
+        may write the record, and whoever goes back must not apply what he wrote."""
         body, after = self.body, self.patch
         before: Body | None = None
         if self.patch and "managedFields" in self.patch.get("metadata", {}):
@@ -54,16 +54,33 @@ class Act:
             before = inverse(self.patch, body)
         elif self.verb == "apply":
             after = {"digest": digest(body)}
-        elif self.verb == "delete" and body["kind"] != "Secret":
-            meta = {key: value for key, value in body["metadata"].items() if key not in facts()["servers"]}
-            before = {**{key: value for key, value in body.items() if key != "status"}, "metadata": meta}
-        what = {"kind": body["kind"], **{key: body["metadata"].get(key) or "" for key in ("namespace", "name", "uid")}}
+        what = {
+            "uid": body["metadata"].get("uid"),
+            **dict(zip(("kind", "namespace", "name"), key_of(body), strict=True)),
+        }
         return {"verb": self.verb, "object": what, "before": before, "after": after}
 
 
 def saving(file: str, bodies: list[Body]) -> Act:
     """The act that saves BODIES in FILE, which nobody else can read."""
     return Act("save", {"apiVersion": "v1", "kind": "List", "metadata": {"name": file}, "items": bodies})
+
+
+def key_of(body: Body) -> tuple[str, str, str]:
+    """Kind, namespace and name of BODY."""
+    return body["kind"], space(body), body["metadata"]["name"]
+
+
+def bare(body: Body) -> Body:
+    """BODY without what the API server writes by itself."""
+    meta = {key: value for key, value in body["metadata"].items() if key not in facts()["servers"]}
+    return {**{key: value for key, value in body.items() if key != "status"}, "metadata": meta}
+
+
+def within(patch: Body, shape: Mapping[str, Any]) -> Body:
+    """PATCH without what has no place in SHAPE."""
+    both = {key: (value, shape[key]) for key, value in patch.items() if key in shape}
+    return {key: within(*each) if all(isinstance(one, dict) for one in each) else each[0] for key, each in both.items()}
 
 
 def called(body: Body) -> str:
@@ -106,7 +123,7 @@ def undone(found: list[Body], step: str, seen: Seen) -> Iterator[tuple[Body, Bod
     what stands in the cluster for it now."""
     done = set[tuple[str, ...]]()
     for each in reversed(found):
-        kind, space, name = key = tuple(each["object"][part] for part in ("kind", "namespace", "name"))
+        kind, where, name = key = tuple(each["object"][part] for part in ("kind", "namespace", "name"))
         if each["step"] == step and each.get("before") and key not in done:
             done.add(key)
-            yield each["before"], seen.find(kind, name, space)
+            yield each["before"], seen.find(kind, name, where)

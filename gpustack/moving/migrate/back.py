@@ -13,7 +13,7 @@ from gpustack.model import Body
 from gpustack.reconciler.shell.lease import NAME
 from gpustack.reconciler.shell.uninstall import MARKS
 
-from .acts import Act, called, changes, digest, record, undone
+from .acts import Act, bare, called, changes, digest, key_of, record, undone, within
 from .plan import Promise, Render, Verdict, holds_driver, unproved
 from .seen import Seen, facts, notes, space
 from .steps import AS_TOLD, Planner, State, Step, scaled, stopped, told
@@ -69,7 +69,11 @@ class Back(Planner):
         """Whether nothing of the reconciler is on nodes."""
         marked = any(notes(node).keys() & set(MARKS) for node in self.seen.of("Node"))
         here: Body = {"kind": "Namespace", "metadata": {"name": self.render.namespace}}
-        return self.left([Act("release", here)] * marked, "cluster has nodes with its annotations", "no node has any")
+        return self.left(
+            [Act("release", here)] * marked,
+            "request is left: nodes have annotations of the reconciler",
+            "no node has any",
+        )
 
     def owners(self) -> Step:
         """Whether objects are owned as before. A reference to what is gone, or is another now, is not put back: the
@@ -77,7 +81,8 @@ class Back(Planner):
         known, acts, key = {body["metadata"].get("uid") for body in self.seen.objects}, [], "ownerReferences"
         for before, live in undone(self.entries, "release", self.seen):
             have = (live or {"metadata": {}})["metadata"].get(key) or []
-            lacking = [each for each in before["metadata"][key] or [] if each["uid"] in known and each not in have]
+            were = [each for each in before["metadata"][key] or [] if str(each["apiVersion"]).startswith("nvidia.com/")]
+            lacking = [each for each in were if each["uid"] in known and each not in have]
             if live and lacking:
                 acts.append(Act("patch", live, {"metadata": {key: [*have, *lacking]}}))
         return self.left(
@@ -86,10 +91,14 @@ class Back(Planner):
 
     def operator(self) -> Step:
         """Whether the operator is there, and wants as many pods as before."""
-        removed = [before for before, live in undone(self.entries, "remove", self.seen) if live is None]
-        if removed:
-            some = f"objects of it are in the record; Helm's Secrets are in {self.file}.helm (kubectl create)"
-            return self.left((Act("apply", before) for before in removed), some, "")
+        gone = [each["object"] for each in self.entries if (each["step"], each.get("verb")) == ("remove", "delete")]
+        lost = {(each["kind"], each["namespace"], each["name"]) for each in gone} - set(map(key_of, self.seen.objects))
+        made = [Act("apply", bare(body)) for body in self.saved if key_of(body) in lost]
+        if len(made) < len(lost):
+            remedy = f"take {self.file}.helm from whoever removed it: the record has their names alone"
+            return Step("next", f"{len(lost)} objects of it were removed", (), remedy)
+        if made:
+            return self.left(made, f"objects of it were removed, and stand in {self.file}.helm", "")
         if not (found := self.seen.operators):
             remedy = "install the release that ran with its values and --take-ownership, then plan anew"
             return Step("next", "neither its Deployment is there nor a record of it", (), remedy)
@@ -100,8 +109,11 @@ class Back(Planner):
 
     def holders(self) -> Step:
         """Whether what was suspended is set as before."""
-        found = ((was, live) for was, live in undone(self.entries, "suspend", self.seen) if live and changes(was, live))
-        acts = (Act("patch", live, was) for was, live in found)
+        acts, kept = [], {"annotations": facts()["keep"], "finalizers": None}
+        for was, live in undone(self.entries, "suspend", self.seen):
+            shape = facts()["holders"].get(live["kind"], {}).get("patch") if live else None
+            if live and shape and changes(patch := within(was, {**shape, "metadata": kept}), live):
+                acts.append(Act("patch", live, patch))
         return self.left(acts, "objects are suspended still", "nothing that the record names is suspended still")
 
 

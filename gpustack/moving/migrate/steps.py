@@ -12,7 +12,7 @@ from typing import Any, Literal
 from gpustack.api.keys import UPGRADE_STATE
 from gpustack.model import STAGES, Body
 
-from .acts import Act, saving
+from .acts import Act, key_of, saving
 from .commands import Commands, object_of
 from .fields import Fields
 from .holders import Holder, Way
@@ -249,8 +249,11 @@ class Planner:
             return Step("done", "nothing but custom resources is left of the operator")
         count = f"{len(left)} objects of the operator's own are left"
         commands = (*self.commands.acts(gone), *secrets, *self.commands.acts(own))
-        save = [saving(f"{self.file}.helm", mine), *(Act("delete", body) for body in mine)] if mine else []
-        return Step("next", f"{count}; {said}" if said else count, commands, acts=(*gone, *save, *own))
+        acts = [*gone, *(Act("delete", body) for body in mine), *own]
+        before = [body for body in self.saved if body["kind"] in facts()["deletable"]]
+        keep = {key_of(body): body for body in (*before, *(each.body for each in acts))}
+        save = [saving(f"{self.file}.helm", list(keep.values()))] if acts else []
+        return Step("next", f"{count}; {said}" if said else count, commands, acts=(*save, *acts))
 
 
 def told(bodies: Sequence[Body]) -> str:
