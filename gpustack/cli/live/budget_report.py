@@ -22,11 +22,7 @@ SLOW = 300
 
 def data(look: Look) -> dict[str, Any]:
     """The report for --format json."""
-    nodes = [_node(look, view) for view in look.outlook.views if view.policy is not None]
-    return {"namespace": look.namespace, "leader": look.leader or None, "paused": look.known.paused or None} | {
-        "notes": list(look.notes),
-        "nodes": nodes,
-    }
+    return {**look.head, "nodes": [_node(look, view) for view in look.outlook.views if view.policy is not None]}
 
 
 def _node(look: Look, view: View) -> dict[str, Any]:

@@ -26,10 +26,7 @@ def data(look: Look) -> dict[str, Any]:
     order = [_turn(look, candidate, waits.get(candidate.view.name, [])) for candidate in look.outlook.order]
     due = {candidate.view.name for candidate in look.outlook.order}
     return {
-        "namespace": look.namespace,
-        "leader": look.leader or None,
-        "paused": look.known.paused or None,
-        "notes": list(look.notes),
+        **look.head,
         "budgets": [_budget(share) for share in shares],
         "estimates": estimates.data(look, shares),
         "order": order,

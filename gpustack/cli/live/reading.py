@@ -110,9 +110,11 @@ class Look:
     notes: tuple[str, ...]
     """What is not known, and why."""
 
-    def policy(self, uid: str) -> NodePolicy | None:
-        """The policy with UID."""
-        return next((each for each in self.known.policies if each.uid == uid), None)
+    @property
+    def head(self) -> dict[str, Any]:
+        """What each report says first, for --format json: who leads, whether all is paused, what is not known."""
+        paused, notes = self.known.paused or None, list(self.notes)
+        return {"namespace": self.namespace, "leader": self.leader or None, "paused": paused, "notes": notes}
 
     @property
     def waits(self) -> Mapping[str, list[tuple[str, str]]]:

@@ -20,10 +20,7 @@ if TYPE_CHECKING:
 def data(look: Look) -> dict[str, Any]:
     """The status for --format json."""
     return {
-        "namespace": look.namespace,
-        "leader": look.leader or None,
-        "paused": look.known.paused or None,
-        "notes": list(look.notes),
+        **look.head,
         "policies": [_policy(look, policy) for policy in sorted(look.known.policies, key=lambda each: each.name)],
         "withoutPolicy": [
             {"node": view.name, "waits": _waits(look, view)} for view in look.outlook.views if view.policy is None

@@ -57,12 +57,8 @@ def gate(known: Snapshot, candidate: Candidate, breaker: str) -> Why | None:
     if not what.install:
         if not windows.is_open(policy.spec.upgrade.windows, known.now):
             following = windows.next_start(policy.spec.upgrade.windows, known.now)
-            return (
-                "window",
-                f"no window is open; the next opens {following:%Y-%m-%dT%H:%MZ}"
-                if following
-                else "no window ever opens",
-            )
+            opens = f"no window is open; the next opens {following:%Y-%m-%dT%H:%MZ}" if following else ""
+            return "window", opens or "no window ever opens"
         if view.node.spec.unschedulable and not view.owns_cordon:
             return "cordoned", "somebody else cordoned the node"
         if why := untolerable(view):

@@ -63,12 +63,8 @@ def take_over(known: Snapshot, view: View, policy: NodePolicy) -> PatchNode:
     theirs = view.annotations.get(keys.INITIAL_UNSCHEDULABLE) == "true"
     operation.cordon = not theirs
     finish = operation.finish
-    seconds = {
-        "Evicting": finish.podDeletion.timeoutSeconds,
-        "Verifying": finish.verifySeconds,
-        "Held": finish.wait.timeoutSeconds,
-        "Quarantine": 0,
-    }
+    held, evicting = finish.wait.timeoutSeconds, finish.podDeletion.timeoutSeconds
+    seconds = {"Held": held, "Evicting": evicting, "Verifying": finish.verifySeconds, "Quarantine": 0}[phase]
     changes: Changes = {
         "phase": phase,
         "acted": _touched(known, view) if state in TOUCHED or phase in {"Verifying", "Quarantine"} else None,
@@ -76,16 +72,8 @@ def take_over(known: Snapshot, view: View, policy: NodePolicy) -> PatchNode:
     }
     if phase == "Quarantine":
         changes["step"] = "driver"
-    patch = move(
-        known,
-        view,
-        operation,
-        f"taken over from the operator in {state}",
-        seconds=seconds[phase],
-        labels=labels,
-        admits=operation.id,
-        **changes,
-    )
+    why, admits = f"taken over from the operator in {state}", operation.id
+    patch = move(known, view, operation, why, seconds=seconds, labels=labels, admits=admits, **changes)
     return dataclasses.replace(patch, annotations={**patch.annotations, **drop})
 
 

@@ -85,7 +85,8 @@ class Server:
         """Create an object."""
         metadata = dict(document.get("metadata") or {})
         self._uids += 1
-        metadata.setdefault("uid", f"{self._uids:08x}-0000-4000-8000-{hash_of(kind.plural):012x}")
+        of = int.from_bytes(kind.plural.encode()[:6], "big")  # a number for the kind, the same in every process
+        metadata.setdefault("uid", f"{self._uids:08x}-0000-4000-8000-{of:012x}")
         metadata.setdefault("creationTimestamp", stamp(self.now))
         if kind.plural not in _WITHOUT_GENERATION:
             metadata["generation"] = 1
@@ -180,8 +181,3 @@ def key_of(document: Mapping[str, Any]) -> Key:
 def stamp(moment: datetime) -> str:
     """A time as the API writes it."""
     return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-
-
-def hash_of(text: str) -> int:
-    """A number for a word, the same in every process."""
-    return int.from_bytes(text.encode()[:6], "big")

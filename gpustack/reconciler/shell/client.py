@@ -24,6 +24,7 @@ import httpx2
 import msgspec
 from lightkube.config.client_adapter import AsyncClient, ConnectionParams
 from lightkube.config.kubeconfig import KubeConfig, SingleConfig
+from lightkube.config.models import User
 from lightkube.core.exceptions import ConfigError
 from yaml import YAMLError
 
@@ -92,7 +93,7 @@ def configuration(kubeconfig: str = "", context: str = "") -> SingleConfig:
         raise Unreachable(f"{kubeconfig} is no kubeconfig") from None
     if single is None:
         raise Unreachable("the configuration selects no context")
-    return single if single.user is not None else single._replace(user=_nobody())
+    return single if single.user is not None else single._replace(user=User())
 
 
 def contexts(kubeconfig: str) -> list[str]:
@@ -106,12 +107,6 @@ def contexts(kubeconfig: str) -> list[str]:
 def _first(kubeconfig: str) -> str:
     files = kubeconfig.split(os.pathsep)
     return next((each for each in files if Path(each).expanduser().is_file()), kubeconfig)
-
-
-def _nobody() -> Any:
-    from lightkube.config.models import User
-
-    return User()
 
 
 @dataclass

@@ -269,7 +269,7 @@ class Elector:
         if lease is None or lease.metadata.resourceVersion != before:
             self._since = self.clock.monotonic()
         self.seen = lease
-        self._admitting, self._open = admissions_in(lease), ledger_in(lease)
+        self._admitting, self._open = admissions_in(lease), _entries(lease, keys.LEDGER, dict[str, record.Entry])
 
     def _may_admit(self) -> None:
         if not self.leading:
@@ -386,11 +386,6 @@ class Elector:
 def admissions_in(lease: Lease | None) -> dict[str, Admission]:
     """The admissions that LEASE announces. One that can't be read was not written by us and can't be settled."""
     return _entries(lease, keys.ADMITTING, dict[str, Admission])
-
-
-def ledger_in(lease: Lease | None) -> dict[str, record.Entry]:
-    """The operations that LEASE says to be open."""
-    return _entries(lease, keys.LEDGER, dict[str, record.Entry])
 
 
 def _entries(lease: Lease | None, key: str, of: type[dict[str, A]]) -> dict[str, A]:

@@ -7,7 +7,7 @@ the others (reconciler.md I19). Nothing is tried twice here; the next pass decid
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -202,13 +202,13 @@ class Performer:
         self.sources.layouts.learn(answer)
         self.log.info("wrote the layouts that the MIG managers read", config_map=f"{where}/{keys.LAYOUTS}")
 
-    async def _send(self, request: Awaitable[A]) -> A:
+    async def _send(self, request: Coroutine[Any, Any, A]) -> A:
         """A request while we lead, and no longer."""
         seconds = min(self.longest, self.elector.remaining)
         try:
             async with asyncio.timeout(seconds):
                 if seconds <= 0:
-                    _close(request)
+                    request.close()
                     raise NotLeadingError("the Lease is not ours any more")
                 return await request
         except TimeoutError:
@@ -241,9 +241,3 @@ def _changes(action: PatchNode) -> dict[str, Any]:
     if action.unschedulable is not None:
         made["unschedulable"] = action.unschedulable
     return {key: value for key, value in made.items() if value not in ({}, [])}
-
-
-def _close(request: Awaitable[Any]) -> None:
-    close: Callable[[], None] | None = getattr(request, "close", None)
-    if close is not None:
-        close()

@@ -119,7 +119,8 @@ def refusal(response: httpx2.Response) -> ApiError:
         answer = msgspec.json.decode(response.content, type=Refusal)
     except UNREADABLE:  # a proxy answered
         answer = Refusal(message=response.text[:300].strip())
-    return _mapped(response.status_code, answer, _seconds(response.headers.get("Retry-After", "")))
+    retry_after = float(whole(response.headers.get("Retry-After", "")) or 0)  # the API server sends no dates
+    return _mapped(response.status_code, answer, retry_after)
 
 
 def _mapped(code: int, refusal: Refusal, retry_after: float) -> ApiError:
@@ -150,8 +151,3 @@ def date(response: httpx2.Response) -> datetime | None:
     except (KeyError, ValueError, OverflowError):
         return None
     return parsed if parsed.tzinfo else parsed.replace(tzinfo=UTC)  # "-0000" is UTC from somewhere
-
-
-def _seconds(text: str) -> float:
-    """Of a Retry-After in seconds; the API server sends no dates."""
-    return float(whole(text) or 0)
