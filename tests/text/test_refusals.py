@@ -17,7 +17,7 @@ from gpustack.policy.loading import foreign
 from gpustack.text import refusals as text
 from gpustack.text.refusals import Texts
 
-OF_FOREIGN = {"kinds", "files"}
+OF_FOREIGN = {"kinds", "files", "places"}
 """Tables of their own beside the texts."""
 ROOMS = [pytest.param(room.TEXTS, id=room.__name__) for room in (cli, compiler, text, language)]
 
