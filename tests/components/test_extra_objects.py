@@ -88,12 +88,11 @@ def test_namespaces() -> None:
 
 NAMESPACED = {
     "AppProject", "Application", "ApplicationSet", "ComputeDomain", "ComputeDomainClique", "ConfigMap", "CronJob",
-    "DaemonSet", "Deployment", "GitRepository", "Kustomization", "OCIRepository",
-    "HorizontalPodAutoscaler", "HyperConverged", "Ingress", "Job", "KubeVirt", "Lease", "LimitRange", "NetworkPolicy",
-    "NodeFeature", "NodeFeatureDiscovery",
-    "NodeFeatureGroup", "PersistentVolumeClaim", "Pod", "PodDisruptionBudget", "PodMonitor",
-    "PrometheusRule", "ResourceClaim", "ResourceClaimTemplate", "ResourceQuota", "Role", "RoleBinding", "Secret",
-    "Service", "ServiceAccount", "ServiceMonitor", "StatefulSet",
+    "DaemonSet", "Deployment", "GitRepository", "GrafanaDashboard", "HorizontalPodAutoscaler", "HyperConverged",
+    "Ingress", "Job", "KubeVirt", "Kustomization", "Lease", "LimitRange", "LocalQueue", "NetworkPolicy",
+    "NodeFeature", "NodeFeatureDiscovery", "NodeFeatureGroup", "OCIRepository", "PersistentVolumeClaim", "Pod",
+    "PodDisruptionBudget", "PodMonitor", "PrometheusRule", "ResourceClaim", "ResourceClaimTemplate",
+    "ResourceQuota", "Role", "RoleBinding", "Secret", "Service", "ServiceAccount", "ServiceMonitor", "StatefulSet",
 }  # fmt: skip
 """Kinds that live in a namespace, by their own API documentation."""
 

@@ -14,6 +14,7 @@ import yaml
 from gpustack.compiler.cache import Store, own_digest
 from gpustack.compiler.stack import compile_stack
 from gpustack.policy.loading.load import load, spec_key
+from gpustack.review.advisory import advisory
 from tools.field_reference import replaced
 
 ROOT = Path(__file__).parents[2]
@@ -42,8 +43,12 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Store:
 
 @pytest.mark.parametrize(("place", "text"), list(blocks()), ids=lambda value: value if ":" in value[:60] else "")
 def test_examples_compile(place: str, text: str, tmp_path: Path, store: Store) -> None:
-    """Each policy in the pages, and each part of one, compiles as it stands."""
+    """Each policy in the pages, and each part of one, compiles as it stands; each advisory can be read."""
     data = yaml.safe_load(text)
+    if "affected" in data:
+        (tmp_path / "advisory.yaml").write_text(text, encoding="utf-8")
+        assert advisory(tmp_path / "advisory.yaml")[0] == data["id"]
+        return
     if "kind" not in data:
         data = {
             "apiVersion": "gpustack.dev/v1alpha1",

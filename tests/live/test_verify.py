@@ -14,6 +14,7 @@ from gpustack.live import Expected, of_files, verify
 from gpustack.live.state import Kind, wanted
 from gpustack.live.verify import texts
 from gpustack.model import Body, Finding
+from gpustack.policy.loading.load import policy_files
 from tests.components.common import spec
 from tests.project import ROOT, Project, cache, project
 
@@ -338,7 +339,7 @@ def documented() -> list[Body]:
     return list(yaml.safe_load_all(page.partition("```yml\n")[2].partition("```")[0]))
 
 
-@pytest.mark.parametrize("name", sorted(path.stem for path in (ROOT / "policies").glob("*.yaml")))
+@pytest.mark.parametrize("name", [path.stem for path in policy_files(ROOT / "policies", "policies")])
 def test_the_documented_account_may_list_what_is_rendered(name: str) -> None:
     """All kinds of each example but for those of its extraObjects; to list is all that it may, and no Secret."""
     roles = {each["metadata"]["name"]: each["rules"] for each in documented() if each["kind"] == "ClusterRole"}

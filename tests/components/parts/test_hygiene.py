@@ -19,11 +19,12 @@ from gpustack.components.monitoring.dcgm_exporter import DcgmExporter
 from gpustack.components.parts.hygiene import clean
 from gpustack.components.registry import REGISTRY
 from gpustack.model import Body
-from gpustack.policy.loading.load import load
+from gpustack.policy.loading.load import load, policy_files
 from gpustack.text.quantities import canonical, size
 from tests.components.common import chart, render, spec
+from tests.project import ROOT
 
-POLICIES = sorted((Path(__file__).parents[2] / "policies").glob("*.yaml"))
+POLICIES = policy_files(ROOT / "policies", "policies")
 FLUX, DISABLED = "kustomize.toolkit.fluxcd.io/substitute", "disabled"
 
 QUANTITIES = st.builds("{}{}".format, st.integers(0, 5000), st.sampled_from(["", "m", "k", "Mi", "Gi", "M", "e3"]))
