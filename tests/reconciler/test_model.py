@@ -113,6 +113,15 @@ FOUND: dict[str, tuple[int, bool, int, list[tuple[str, int]]]] = {
             ("manual", 9),
         ],
     ),
+    "a component was kept off a node for a while, in which its mode changed and failed": (
+        2,
+        False,
+        2,
+        [
+            *(("stall", 8), ("foreign", 5), ("go", 3), ("opt_out", 3), ("mode", 2), ("once", 5), ("mode", 11)),
+            *(("go", 11), ("go", 5), ("go", 4)),
+        ],
+    ),
 }
 """Histories that once broke something: nodes, whether installed, budget, steps."""
 

@@ -336,11 +336,13 @@ def _retry(
 
 
 def _once_more(known: Snapshot, view: View, policy: NodePolicy, operation: Operation) -> Due:
-    """OPERATION once more, on a node that doesn't work though nothing is due: with the layout that POLICY has now, and
-    without one where somebody set it by hand for a while.
+    """OPERATION once more, on a node that doesn't work though nothing is due: with the layout and the components that
+    POLICY has for it now, and without a layout where somebody set one by hand for a while.
     """
     acts, target, mig = operation.acts, operation.target, policy.spec.mig
     until = manual_until(view)
+    if target.deploy and policy.spec.labelling:
+        target = msgspec.structs.replace(target, deploy=labeller.components(view, policy))
     if target.mig and len(acts) > 1 and until and known.now < until:
         return Due(tuple(act for act in acts if act != "mig"), msgspec.structs.replace(target, mig="", mig_digest=""))
     if target.mig and mig is not None:
