@@ -64,9 +64,12 @@ def answered(options: argparse.Namespace, asked: dict[str, str]) -> list[tuple[s
     told: list[tuple[str, Finding]] = []
     with common.project(options) as project, Executor(project.jobs, len(paths)) as executor:
         progress = common.progress_line(options)
-        now, then = sources.read_all(project, paths, executor, progress), []
+        every, then = sources.read_all(project, paths, executor, progress), []
+        read = {each.path: sources.load_policy(each.path, project.root, project.store) for each in every}
+        having = [each for each in every if {*pools} & {pool.name for pool in read[each.path].spec.nodePools}]
+        now = every if options.policies else having or every  # who names no cluster asks those that have the pool
         for source in now:
-            loaded = sources.load_policy(source.path, project.root, project.store)
+            loaded = read[source.path]
             tree = changes(resolve(loaded.spec), asked, pools)
             try:
                 after = load(source.path, root=project.root, memo=sources.memo_of(project.store), overrides=tree)

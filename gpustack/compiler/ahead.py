@@ -47,7 +47,11 @@ def ahead(
 def _beside(rings: Rings, policies: Sequence[Envelope]) -> Iterator[Finding]:
     """What is to be said of globs that name none of POLICIES, and of changes that all of them have other values for."""
     names = [str(each.name) for each in policies]
+    members = {rings.ring_of(each) for each in policies}
     for index, ring in enumerate(rings.rings):
+        if rings.document and ring.name not in members:
+            empty = told(rings.document, ("spec", "rings", index), "GPU093", "empty", ring=ring.name)
+            yield dataclasses.replace(empty, severity="warning")
         for at, glob in enumerate(ring.clusters):
             if rings.document and not fnmatch.filter(names, glob):
                 where = ("spec", "rings", index, "clusters", at)

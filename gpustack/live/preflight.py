@@ -155,7 +155,8 @@ def _operators(state: State) -> Iterator[Hit]:
     """The operator: its Deployment, or what it is set to."""
     for body in (*state.of("Deployment"), *state.of("ClusterPolicy")):
         name = {body["metadata"]["name"], labels(body).get("app.kubernetes.io/component")}
-        if body["kind"] == "ClusterPolicy" or OPERATOR in name:
+        theirs = body["kind"] == "ClusterPolicy" and body["apiVersion"].startswith("nvidia.com/")
+        if theirs or OPERATOR in name:
             yield Hit("PRE101", f"{body['kind']} {'/'.join(filter(None, name_of(body)))} is there")
 
 

@@ -61,12 +61,14 @@ def key_of(version: str) -> tuple[int, ...]:
 def bounds(text: str) -> list[tuple[str, str]]:
     """What TEXT says of versions: `>=570.0 <570.158`, `vers:generic/>=1|<2`, or words of a bulletin. ValueError."""
     if terms := _TERM.findall(text):
+        if _TERM.sub("", text.partition("/")[2] if text.startswith("vers:") else text).strip(" ,|&"):
+            raise ValueError(f"{text[:60]!r} is not a range of versions")
         return terms
     if match := _WORDS.search(text):
         return [("<" if match[1].lower() in ("prior to", "before") else "<=", match[2])]
     everything, match = "all" in text.lower(), re.match(r"v?(\d[\w.+-]*)", text.strip())
-    if match is None and not everything:
-        raise ValueError(f"{text[:60]!r} is no version")
+    if (match is None and not everything) or re.search(r"\d\s+-\s+\d|\.\*", text):
+        raise ValueError(f"{text[:60]!r} is not a version")
     return [("<=" if everything else "==", match[1])] if match else [(">=", "0")]
 
 

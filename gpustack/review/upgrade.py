@@ -43,9 +43,18 @@ def concerned(cluster: Cluster, asked: Asked, named: Collection[str]) -> list[Po
     if lacking := [name for name in named if name not in there]:
         what, remedy = f"no node pool is called {lacking[0]!r}", f"there are: {', '.join(there) or 'none'}"
         raise InputError.of("GPU026", what, remedy=remedy)
+    if not asked["os"] or named:
+        return [there[name] for name in named] or list(cluster.pools)
+    rhcos = asked["os"][:1].isdigit() and on_openshift(cluster.spec.cluster)
     family = asked["os"].rstrip("0123456789.")
-    same = [pool for pool in cluster.pools if family and (pool.said.os or "").rstrip("0123456789.") == family]
-    return [there[name] for name in named] or same or list(cluster.pools)
+    same = [
+        pool for pool in cluster.pools if rhcos or (family and (pool.said.os or family).rstrip("0123456789.") == family)
+    ]
+    if cluster.pools and not same:
+        systems = sorted({pool.said.os for pool in cluster.pools if pool.said.os})
+        what = f"{asked['os']} is not a version of what the node pools have: {', '.join(systems)}"
+        raise InputError.of("GPU026", what, remedy=f"say which of them gets it with --pool: {', '.join(there)}")
+    return same
 
 
 def changes(cluster: Cluster, asked: Asked, named: Collection[str]) -> Tree:

@@ -192,6 +192,25 @@ def test_a_line_that_asks_nothing(project: Project, words: str) -> None:
     assert project.run("can-upgrade", "a", *words.split()).code == 4
 
 
+def test_a_system_that_none_has(project: Project) -> None:
+    """A version of another system than the pools have is a mistake of the command line, and so is one of RHCOS
+    outside of OpenShift; with --pool it is what somebody means.
+    """
+    project.policy("a", **cluster(JAMMY))
+    for version in ("rhel9.6", "9.6.20250826-1"):
+        assert project.run("can-upgrade", "a", "--os", version).code == 4
+    assert project.run("can-upgrade", "a", "--os", "ubuntu24.04", "--pool", "a").code == 0
+
+
+def test_all_clusters_that_have_the_pool(project: Project) -> None:
+    """Where no cluster is named, --pool is about those that have it; it is a mistake where none has."""
+    project.policy("a", **cluster(pool("u", os="ubuntu22.04")))
+    project.policy("b", **cluster(pool("v", os="ubuntu22.04")))
+    done = project.run("can-upgrade", "--pool", "u", "--os", "ubuntu24.04")
+    assert (done.code, "node pool u" in done.out, "node pool v" in done.out) == (0, True, False)
+    assert project.run("can-upgrade", "--pool", "w", "--os", "ubuntu24.04").code == 4
+
+
 def test_machines(project: Project) -> None:
     """Of nodes for virtual machines the tables say nothing, and that is told."""
     vms = pool(os="ubuntu22.04", workload="vm-passthrough")

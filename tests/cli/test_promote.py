@@ -387,6 +387,16 @@ def test_lint_tells_at_once_what_a_later_ring_refuses(small: Project) -> None:
     assert small.run("render").code == 0
 
 
+def test_a_ring_that_nobody_is_in(small: Project) -> None:
+    """A ring without a cluster, by a label that none has, is a warning: a change would pass through it unseen."""
+    ghost = "  - {name: ghost, labels: {ring: gohst}}\n"
+    head, rings = FLEET.split("rings:\n")
+    small.write("policies/fleet.yaml", f"{head}rings:\n{ghost}{rings}")
+    every = small.run("lint", "--format", "json").json["findings"]
+    (found,) = (each for each in every if each["rule"] == "GPU093" and "ghost" in each["what"])
+    assert (found["severity"], found["what"]) == ("warning", "no cluster is in the ring ghost")
+
+
 def test_affected_knows_rings(small: Project) -> None:
     """A change concerns the rings that have it and the next one; all, once it is gone; the rings themselves all."""
     said = {name: small.run("affected", f"policies/{name}").out.split() for name in ("fleet.yaml", "changes/wave.yaml")}

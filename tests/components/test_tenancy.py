@@ -6,6 +6,7 @@ import itertools
 from typing import Any
 
 import pytest
+from pydantic import ValidationError
 
 from gpustack.cluster.resolve import resolve
 from gpustack.components.tenancy.queues import Queues
@@ -114,6 +115,48 @@ def test_a_cohort_lends() -> None:
     assert hard(closed, "a")["requests.nvidia.com/gpu"] == "4"
     resources = closed["ClusterQueue/a"]["spec"]["resourceGroups"][0]["flavors"][0]["resources"]
     assert resources[-1] == {"name": "nvidia.com/gpu", "nominalQuota": "4", "borrowingLimit": "0"}
+
+
+def test_a_cohort_lends_what_a_queue_covers() -> None:
+    """Of what a tenant's queue doesn't cover it can borrow nothing, so its quota of that stays 0."""
+    found = objects(
+        {"name": "a", "pools": {"whole": {"gpus": 4}}},
+        {"name": "b", "pools": {"cut": {"slices": {"3g.40gb": 2}}}},
+        queues={"kind": "kueue"},
+    )
+    assert hard(found, "b") == {"requests.nvidia.com/gpu": "0", "requests.nvidia.com/mig-3g.40gb": "2"}
+
+
+@pytest.mark.parametrize(
+    "tenancy",
+    [
+        {"priorities": [{"name": "system-gpu", "value": 1}]},
+        {"queues": {"kind": "kueue", "beside": {"nvidia.com/gpu": 8}}},
+        {"tenants": [{"name": "a", "limits": {"max": {"nvidia.com/gpu": 1}}}]},
+        {"tenants": [{"name": "a", "limits": {"default": {"cpus": 1}}}]},
+        {"tenants": [{"name": "a", "limits": {"default": {"cpu": 8}, "max": {"cpu": "4000m"}}}]},
+        {"tenants": [{"name": "a", "limits": {"defaultRequest": {"memory": "2Gi"}, "default": {"memory": "1Gi"}}}]},
+        {"tenants": [{"name": "a", "pools": {"p": {"gpus": 1, "share": "50%"}}}]},
+        {"tenants": [{"name": "a"}, {"name": "b", "namespace": "a"}]},
+    ],
+)
+def test_what_the_api_server_would_refuse(tenancy: Body) -> None:
+    """What Kubernetes or Kueue would refuse, or take for something else, is refused while reading."""
+    with pytest.raises(ValidationError):
+        spec(tenancy=tenancy)
+
+
+def test_beside_adds() -> None:
+    """What a policy says of processors leaves memory as it is: a queue without it admits no job that asks for some."""
+    tenant = {"name": "a", "pools": {"whole": {"gpus": 4}}}
+    found = objects(tenant, queues={"kind": "kueue", "beside": {"cpu": 4}})
+    resources = found["ClusterQueue/a"]["spec"]["resourceGroups"][0]["flavors"][0]["resources"]
+    assert {each["name"]: each["nominalQuota"] for each in resources} == {
+        "cpu": "4",
+        "memory": "1Pi",
+        "ephemeral-storage": "1Pi",
+        "nvidia.com/gpu": "4",
+    }
 
 
 def test_kueue() -> None:

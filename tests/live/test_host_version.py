@@ -104,6 +104,14 @@ def test_it_is_refused_where_a_driver_is_installed(path: str) -> None:
     assert not any(rule == "GPU143" for rule, _ in told(listed % "z" + pools))
 
 
+def test_lint_takes_that_of_a_pool(project: Project) -> None:
+    """Said of a pool whose nodes bring their driver, it has an effect, also where the spec comes from the cache."""
+    pool = {"name": "a", "gpuProduct": "NVIDIA-H100-80GB-HBM3", "gpusPerNode": 8, "count": 1}
+    project.policy("a", driver={"enabled": False}, nodePools=[{**pool, "driver": {"hostVersion": "580.95.05"}}])
+    for _ in range(2):
+        assert "GPU136" not in project.run("lint", "a").out
+
+
 def test_nothing_is_rendered_of_it(project: Project) -> None:
     """The same bytes with and without it; `explain` knows the place."""
     said: dict[str, Any] = {"nodePools": [{"name": "a", "gpuProduct": "NVIDIA-L4"}], "driver": {"enabled": False}}

@@ -234,6 +234,9 @@ HOSTILE = {
     "products that are numbers": csaf(("Linux", "Tesla", "<1")) | {"product_tree": {"branches": [5]}},
     "a version of letters": {"id": "x", "affected": [{"component": "driver", "versions": "<abc"}]},
     "a version of many digits": {"id": "x", "affected": [{"component": "driver", "versions": "<" + "9" * 9000}]},
+    "a range that isn't one": {"id": "x", "affected": [{"component": "driver", "versions": "595.0 - 596"}]},
+    "a range with a star": {"id": "x", "affected": [{"component": "driver", "versions": "595.*"}]},
+    "a range and more": {"id": "x", "affected": [{"component": "driver", "versions": ">=595 or so"}]},
     "versions that are a map": {"id": "x", "affected": [{"component": "driver", "versions": {"a": 1}}]},
     "a fix that is a number": {
         "id": "x",

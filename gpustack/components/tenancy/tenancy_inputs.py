@@ -81,11 +81,13 @@ def from_cluster(cluster: Cluster) -> TenancyInputs | None:
 
 
 def _hold(cluster: Cluster, tenancy: Tenancy, tenant: Tenant) -> Hold:
-    """What TENANT has. In a cohort it may have what all have: its queue says what is its own."""
-    lent = tenancy.queues is not None and tenancy.queues.borrow
+    """What TENANT has. In a cohort it may have what all have of what its queue covers; that says what is its own."""
+    grants = cluster.tenancy[0]
+    own = {grant.resource for grant in grants if grant.tenant == tenant.name}
+    lent = own if tenancy.queues is not None and tenancy.queues.borrow else set[str]()
     quota = {name: 0 for pool in cluster.capacity for name in sorted(pool.units)}
-    for grant in cluster.tenancy[0]:
-        if lent or grant.tenant == tenant.name:
+    for grant in grants:
+        if grant.tenant == tenant.name or grant.resource in lent:
             quota[grant.resource] += grant.number
     return Hold(
         name=tenant.name,

@@ -153,7 +153,8 @@ class DriverSettings(Workload):
     @property
     def installs(self) -> bool:
         """Whether it says anything of a driver that is installed."""
-        return bool(self.model_fields_set - {"hostVersion"})
+        said = self.model_dump(exclude={"hostVersion"}, exclude_none=True, exclude_defaults=True)
+        return any(said.values())  # a spec that comes from the cache has no model_fields_set
 
 
 class Driver(DriverSettings):

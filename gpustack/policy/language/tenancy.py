@@ -12,6 +12,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, Field, model_validator
 
 from gpustack.model import INT32
+from gpustack.text.quantities import size
 
 from .base import Section, items, mapping, own, section
 from .forms import form, refuse, refuse_at
@@ -52,9 +53,27 @@ def _no_gpus(amounts: dict[str, Any]) -> dict[str, Any]:
         if name.startswith(NVIDIA):
             what = f"{name} in a LimitRange: a max refuses every pod without a GPU, and a default gives it one"
             raise refuse_at((name,), refuse("limit_range", what, "use maxPerPod"), name)
+        if name not in PLENTY:
+            what = f"containers have no {name!r}"
+            raise refuse_at((name,), refuse("limit_range", what, f"write {', '.join(PLENTY)}"), name)
     return amounts
 
 
+def _no_tenants(amounts: dict[str, Any]) -> dict[str, Any]:
+    for name in amounts:
+        if name.startswith(NVIDIA):
+            what = f"{name} is what tenants are given, and stands in their queues by that"
+            raise refuse_at((name,), refuse("beside", what, "leave it out"), name)
+    return {**PLENTY, **amounts}
+
+
+def _not_the_systems(name: str) -> str:
+    if name.startswith("system-"):
+        raise refuse("priority_name", "system- begins the names of Kubernetes' own classes", "take another name")
+    return name
+
+
+ORDER = (("defaultRequest", "default"), ("default", "max"), ("defaultRequest", "max"))
 Amounts = Annotated[Quantities, AfterValidator(_no_gpus)]
 
 
@@ -67,6 +86,16 @@ class ContainerLimits(Section):
     """Requests of a container that has none. Absent: none."""
     max: Amounts = mapping()
     """The most that a container may have. Absent: no bound."""
+
+    @model_validator(mode="after")
+    def _in_order(self) -> ContainerLimits:
+        for less, more in ORDER:
+            smaller, larger = getattr(self, less), getattr(self, more)
+            for name in smaller.keys() & larger.keys():
+                if size(smaller[name]) > size(larger[name]):
+                    what = f"{less} of {name}, {smaller[name]}, is more than {more}, {larger[name]}"
+                    raise refuse_at((less, name), refuse("limit_range", what, "exchange the two"), smaller[name])
+        return self
 
 
 class Tenant(Section):
@@ -96,7 +125,7 @@ class Tenant(Section):
 class Priority(Section):
     """A PriorityClass for pods that use GPUs."""
 
-    name: DnsSubdomain
+    name: Annotated[DnsSubdomain, AfterValidator(_not_the_systems)]
     """Name of the class."""
     value: Annotated[int, Field(ge=-INT32, le=HIGHEST)]
     """The higher, the sooner a pod is placed. Kubernetes never changes it: a new value needs a new name."""
@@ -118,7 +147,7 @@ class Queues(Section):
     """Whether a tenant may use what others leave idle, until they want it. Absent: true."""
     localQueue: DnsLabel = "default"
     """Name of the LocalQueue in each namespace; jobs without a queue go to one called default. Absent: default."""
-    beside: Quantities = Field(default_factory=lambda: dict(PLENTY))
+    beside: Annotated[Quantities, AfterValidator(_no_tenants)] = Field(default_factory=lambda: dict(PLENTY))
     """How much of what else jobs ask for each tenant has in each pool; Kueue admits no job that asks for something
     that its queue doesn't name. Absent: more processors and memory than there are."""
 
