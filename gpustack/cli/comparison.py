@@ -61,7 +61,7 @@ def compare(options: argparse.Namespace) -> Iterator[Compared]:
         beside = [repository.effect("IMP001", REFUSED, each.path, each.why) for each in both.foreign]
         beside += [repository.effect("IMP906", ROUTINE, path, REWORDED) for path in sorted(same)]
         ringed = both.rings()
-        beside += rings.effects(*ringed, by_cluster) if ringed else ()
+        beside += rings.effects(*ringed, by_cluster, options.today) if ringed else ()
         impact = impact.joined([*beside, *steering.effects(both.touched)])
         unknown = [name for name in by_cluster if _lacks(specs.get(name), name, both)]
         grouped = groups.Difference(before.title, after.title, len(total), tuple(groups.group(impact.changes, own)))

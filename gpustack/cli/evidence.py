@@ -33,7 +33,8 @@ def reports(files: Iterable[str]) -> dict[str, Report]:
             said = json.loads(read_regular(Path(file)))
             looked = datetime.datetime.fromisoformat(said["lookedAt"]).astimezone()
             for cluster in said["clusters"] if said["verb"] == "verify" else said[""]:
-                made = Report(looked, file, [each for each in said["findings"] if cluster in each["clusters"]])
+                of_it = [each for each in said["findings"] if cluster in each["clusters"]]
+                made = Report(looked, file, [{"rule": "?", "what": "?", "severity": "error", **each} for each in of_it])
                 found[cluster] = max(made, found.get(cluster, made), key=lambda each: each.looked)
         except (OSError, ValueError, TypeError, KeyError, RecursionError):
             what, remedy = f"{file} is no report about clusters", "gpustack verify CLUSTER... --format json > FILE"
@@ -60,7 +61,7 @@ def blocks(
         shown = in_words(f"{-(-int(rest.total_seconds()) // 60) or 1}m")
         yield change.told("since", "soaks", ring=ring.name, left=shown)
     wanted = [*clusters] if ring.require.verified else []
-    unseen = [name for name in wanted if name not in seen or seen[name].looked <= came]
+    unseen = [name for name in wanted if name not in seen or not came < seen[name].looked <= now]
     if unseen:
         yield change.told("since", "unseen", ring=ring.name, clusters=few(unseen, 6), first=unseen[0])
     bad = ("note", "warning")[: 1 if ring.require.findings == "none" else 2]

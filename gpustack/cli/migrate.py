@@ -100,7 +100,12 @@ def read(name: str) -> Body:
 
     try:
         found: Body = json.loads(read_regular(name))
-        return {key: found[key] for key in ("cluster", "direction", "seen", "expires")}
+        plan = {key: found[key] for key in ("cluster", "direction", "seen", "expires")}
+        if plan["direction"] not in {"in", "out"} or not isinstance(plan["seen"], dict):
+            raise ValueError(f"the direction is {plan['direction']!r}, and has to be in or out")
+        if any(not isinstance(plan[key], str) or "/" in plan[key] for key in ("cluster", "expires")):
+            raise ValueError("the cluster and the end of the plan are not texts")
+        return plan
     except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
         what, remedy = f"{name} is no plan: {error!r}", "let `gpustack migrate plan --write` make one"
         raise InputError.of("GPU939", what, remedy=remedy) from None

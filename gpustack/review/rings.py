@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import datetime
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from ..model import few
@@ -19,12 +19,14 @@ from .impact.tiers import POWER, ROUTINE
 if TYPE_CHECKING:
     from ..policy.loading.rings import Change, Rings
 
+DAY = datetime.timedelta(days=1)
+"""By which the day of a review and a time in a file may differ: time zones, and a night between the two."""
 Ringed = tuple["Rings", Mapping[str, str | None]]
 """The rings and changes of a side, and the ring of each cluster."""
 
 
-def effects(before: Ringed, after: Ringed, changed: Iterable[str]) -> Iterator[Effect]:
-    """What is told of the rings BEFORE and AFTER, where the clusters CHANGED render otherwise."""
+def effects(before: Ringed, after: Ringed, changed: Collection[str], today: datetime.date) -> Iterator[Effect]:
+    """What is told of the rings BEFORE and AFTER on the day TODAY, where the clusters CHANGED render otherwise."""
     old, new = before[0], after[0]
     texts = [{each.document.file: each.document.text for each in side.changes} for side in (old, new)]
     texts[0] |= {old.document.file: old.document.text} if old.document else {}
@@ -32,8 +34,10 @@ def effects(before: Ringed, after: Ringed, changed: Iterable[str]) -> Iterator[E
     fleet = next((each.file for each in (new.document, old.document) if each), "")
     known = {each.name: each for each in old.changes}
     found = [
-        (each.document.file, what) for each in new.changes for what in _hasty(known.get(each.name), each, old, new)
+        (each.document.file, what) for each in new.changes for what in _hasty(known.get(each.name), each, old, today)
     ]
+    found += [(each.document.file, what) for each in new.changes for what in _around(each, before, after)]
+    found += [(each.document.file, what) for each in old.changes for what in _dropped(each, before, after, changed)]
     for path, what in [*found, *((fleet, what) for what in _looser(before, after))]:
         sides = (digest(side.get(path)) for side in texts)
         yield repository.effect("IMP003", POWER, path, what, before=next(sides), after=next(sides))
@@ -43,6 +47,8 @@ def effects(before: Ringed, after: Ringed, changed: Iterable[str]) -> Iterator[E
         if each.name not in known or was != each.rollout.ring:
             what = f"from {was or 'no ring'} to {each.rollout.ring or 'no ring'}; yet to come: {few(rest, 6) or 'none'}"
             yield repository.effect("IMP004", ROUTINE, each.document.file, what)
+    if fleet and texts[0].get(fleet) != texts[1].get(fleet):
+        yield repository.effect("IMP004", ROUTINE, fleet, "who is in which ring, and what rings ask, is said otherwise")
     total, touched = Counter(after[1].values()), dict[str | None, list[str]]()
     for cluster in sorted(changed):
         touched.setdefault(after[1].get(cluster), []).append(cluster)
@@ -52,22 +58,51 @@ def effects(before: Ringed, after: Ringed, changed: Iterable[str]) -> Iterator[E
         yield repository.effect("IMP004", ROUTINE, fleet, f"clusters that change, by rings: {', '.join(shares)}")
 
 
-def _hasty(was: Change | None, change: Change, old: Rings, new: Rings) -> Iterator[str]:
+def _hasty(was: Change | None, change: Change, old: Rings, today: datetime.date) -> Iterator[str]:
     """What CHANGE, which WAS otherwise, goes around."""
-    start = was.rollout.ring if was else None
-    step, came = new.place(change.rollout.ring) - new.place(start), was.rollout.came if was else None
-    if step > 1:
-        yield f"goes over rings: from {start or 'no ring'} to {change.rollout.ring}"
-    if step > 0 and came and change.rollout.came:
+    start, rollout, came = was.rollout.ring if was else None, change.rollout, was.rollout.came if was else None
+    further = (start is not rollout.ring) and old.place(rollout.ring) > old.place(start)
+    if further and came and rollout.came:
         soak = datetime.timedelta(milliseconds=milliseconds(old.rings[old.place(start)].soak))
-        if change.rollout.came < came + soak:
+        if rollout.came < came + soak:
             yield f"leaves the ring {start} before its soak is over"
-    if was and start and step == 0 and was.rollout.since != change.rollout.since:
+    if rollout.came and rollout.came != came and rollout.came.date() > today + DAY:
+        yield f"says that it will have come to the ring {rollout.ring} on {rollout.came:%Y-%m-%d}"
+    if not start and rollout.came and rollout.came.date() < today - DAY:
+        yield f"says that it is in the ring {rollout.ring} since {rollout.came:%Y-%m-%d}, and nobody has seen it there"
+    if was and start and start == rollout.ring and was.rollout.since != rollout.since:
         yield f"says of another time that it came to the ring {start}"
-    if was and was.rollout.hold and step >= 0 and not change.rollout.hold:
+    if was and was.rollout.hold and not rollout.hold and old.place(rollout.ring) >= old.place(start):
         yield f"is no longer held: {was.rollout.hold}"
     if was and start and was.part.data != change.part.data:
         yield f"says something else, at once in all rings up to {start}"
+
+
+def _around(change: Change, before: Ringed, after: Ringed) -> Iterator[str]:
+    """Which clusters CHANGE comes to, of others than the ring that was the next one for it BEFORE."""
+    (old, was), (new, now) = before, after
+    there = next((each for each in old.changes if each.name == change.name), None)
+    following = old.place(there.rollout.ring if there else None) + 1
+    come = {
+        name
+        for name, ring in now.items()
+        if name in was and new.reached(change, ring) and not (there and old.reached(there, was[name]))
+    }
+    far = sorted(name for name in come if old.rings and old.place(was[name]) != following)
+    if far:
+        yield f"goes over rings, or around them: it comes to {few(far, 6)}"
+
+
+def _dropped(change: Change, before: Ringed, after: Ringed, changed: Collection[str]) -> Iterator[str]:
+    """That CHANGE, which was on its way, is gone, though it was held or clusters that it had not reached change."""
+    old, was = before
+    if change.name in {each.name for each in after[0].changes} or old.place(change.rollout.ring) == len(old.rings) - 1:
+        return
+    others = sorted(name for name in changed if name in was and not old.reached(change, was[name]))
+    if change.rollout.hold:
+        yield f"is gone, and was held: {change.rollout.hold}"
+    elif change.rollout.ring and others:
+        yield f"is gone, and {few(others, 6)}, which it had not reached, change with that"
 
 
 def _looser(before: Ringed, after: Ringed) -> Iterator[str]:
@@ -80,6 +115,16 @@ def _looser(before: Ringed, after: Ringed) -> Iterator[str]:
         less = (then.verified and not asks.verified) or (then.findings, asks.findings) == ("none", "warnings")
         if less or milliseconds(other.soak) < milliseconds(ring.soak):
             yield f"the ring {ring.name} soaks for less, or asks for less"
+    gone = [ring.name for ring in old.rings if ring.name not in rings]
+    if gone:
+        yield f"rings are gone, or called otherwise: {few(gone, 6)}"
+    kept = [ring.name for ring in old.rings if ring.name in rings]
+    if kept != [ring.name for ring in new.rings if ring.name in kept]:
+        yield "rings come in another order"
     moved = [name for name, ring in now.items() if was.get(name, ring) != ring]
+    order: dict[str | None, int] = {None: -1, **{ring.name: place for place, ring in enumerate(old.rings)}}
+    earlier = [name for name in moved if name in was and order.get(now[name], len(order)) < order[was[name]]]
+    if earlier:
+        yield f"in an earlier ring, or in none: {few(sorted(earlier), 6)}"
     if moved and any(each.rollout.ring for each in (*old.changes, *new.changes)):
         yield f"in another ring while a change is on its way: {few(sorted(moved), 6)}"

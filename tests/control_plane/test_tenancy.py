@@ -148,7 +148,21 @@ def test_defaults_of_containers(plane: ControlPlane) -> None:
 
 
 @pytest.mark.parametrize(
-    "path", ["/", "/dev", "/dev/nvidia0", "/run//nvidia/driver", "/run/./nvidia", "/run", "/run/cdi/"]
+    "path",
+    [
+        "/",
+        "/proc/1/root",
+        "/etc/kubernetes/manifests",
+        "/var/lib/kubelet/plugins",
+        "/var/run/nri",
+        "/dev",
+        "/dev/nvidia0",
+        "/run//nvidia/driver",
+        "/etc/cron.d",
+        "/run/./nvidia",
+        "/run",
+        "/run/cdi/",
+    ],
 )
 def test_folders_of_the_node(plane: ControlPlane, path: str) -> None:
     """No pod mounts a folder by which it reaches GPUs that it didn't ask for, however the path is written."""
@@ -189,6 +203,18 @@ BAD: dict[str, tuple[Body, str]] = {
         ),
         "asks for 4 GPUs or slices at most",
     ),
+    "a power over the node": (
+        changed(pod("team-b"), containers=[container(securityContext={"capabilities": {"add": ["SYS_ADMIN"]}})]),
+        "no power over its node",
+    ),
+    "the node's processes": (changed(pod("team-b"), hostPID=True), "shares no processes"),
+    "more, with a sidecar": (
+        changed(
+            gpus(3),
+            initContainers=[container(restartPolicy="Always", resources={"limits": {"nvidia.com/gpu": "2"}})],
+        ),
+        "asks for 4 GPUs or slices at most",
+    ),
     "no toleration": (changed(gpus(1), tolerations=[]), "tolerates the taint nvidia.com/gpu"),
     "another toleration": (
         changed(gpus(1), tolerations=[{**TOLERATION, "effect": "NoExecute"}]),
@@ -222,8 +248,17 @@ def test_sharing_is_meant(plane: ControlPlane) -> None:
 def test_annotations_of_cdi(plane: ControlPlane) -> None:
     """A device that an annotation asks the runtime for is refused: no quota counts it."""
     body = pod("team-b")
-    body["metadata"]["annotations"] = {"cdi.k8s.io/mine": "nvidia.com/gpu=all"}
-    assert "no annotation of CDI" in refused(plane, "team-b", body)
+    for key in ("cdi.k8s.io/mine", "nvidia.cdi.k8s.io/container.main"):
+        body["metadata"]["annotations"] = {key: "nvidia.com/gpu=all"}
+        assert "no annotation of CDI" in refused(plane, "team-b", body)
+
+
+def test_a_pod_that_is_there(plane: ControlPlane) -> None:
+    """A pod gets no annotation of CDI afterwards; all else about it may change."""
+    name = plane.admin.create(pod("team-b"))["metadata"]["name"]
+    with pytest.raises(ApiError, match="no annotation of CDI"):
+        plane.admin.patch("Pod", name, {"metadata": {"annotations": {"cdi.k8s.io/a": "b"}}}, namespace="team-b")
+    plane.admin.patch("Pod", name, {"metadata": {"annotations": {"example.com/a": "b"}}}, namespace="team-b")
 
 
 def test_debugging_containers(plane: ControlPlane) -> None:

@@ -12,9 +12,10 @@ if TYPE_CHECKING:
     from ...policy.language.tenancy import Admission, Tenancy, Tenant
 
 HARD = ("NoSchedule", "NoExecute")
-CDI_DIRS = ("/etc/cdi", "/run/cdi")
-NODE_DIRS = ("/dev", "/run/nvidia")
-"""Folders by which a container reaches GPUs that it didn't ask for: devices, the driver and its sockets."""
+NODE_DIRS = ("/dev", "/proc", "/sys", "/etc", "/run", "/var/run", "/var/lib/containerd", "/var/lib/docker")
+"""Folders by which a container reaches GPUs that it didn't ask for: devices, sockets of runtimes and drivers, and what
+the node runs as it is told there.
+"""
 
 
 class Hold(Inputs):
@@ -123,6 +124,5 @@ def _admission(cluster: Cluster, said: Admission) -> AdmissionInputs | None:
         return None
     spec = cluster.spec
     own = (spec.hostPaths.driverInstallDir or DEFAULT_DRIVER_DIR, spec.toolkit.installDir or DEFAULT_INSTALL_DIR)
-    kubelet = f"{spec.hostPaths.kubeletRootDir}/device-plugins"
-    folders = dict.fromkeys((*NODE_DIRS, *CDI_DIRS, "/var/run/cdi", "/var/run/nvidia", kubelet, *own))
+    folders = dict.fromkeys((*NODE_DIRS, spec.hostPaths.kubeletRootDir, *own))
     return AdmissionInputs(mode=said.mode, folders=tuple(folders), opt_in=said.sharingOptIn)

@@ -21,6 +21,8 @@ SHARES = "gpustack.dev/shares-gpu"
 """The label by which a pod says that it may share a GPU."""
 KINDS = ("containers", "initContainers", "ephemeralContainers")
 VISIBLE = "NVIDIA_VISIBLE_DEVICES"
+POWERS = ("ALL", "SYS_ADMIN", "SYS_PTRACE", "SYS_MODULE", "SYS_RAWIO", "DAC_READ_SEARCH", "BPF")
+"""Capabilities by which a process leaves its container."""
 HARMLESS = ("", "none", "void")
 """Values of that variable by which no GPU is visible (the container toolkit's documentation of it)."""
 
@@ -31,11 +33,26 @@ def tenant_pods(inputs: TenancyInputs, said: AdmissionInputs) -> Iterator[Body]:
     return admission.policy(
         NAME,
         said.mode,
-        rules=[over("", "pods", "CREATE"), over("", "pods/ephemeralcontainers", "UPDATE")],
+        rules=[over("", "pods", "CREATE UPDATE"), over("", "pods/ephemeralcontainers", "UPDATE")],
         condition={"name": "tenant", "expression": f"request.namespace in {listed(homes)}"},
-        variables=[{"name": "folders", "expression": listed(said.folders)}, parts_of_paths()],
-        validations=dict(rules(inputs, said)),
+        variables=[{"name": "folders", "expression": listed(said.folders)}, parts_of_paths(), WRITTEN],
+        validations={words: f"variables.written || ({holds})" for words, holds in rules(inputs, said)} | ANNOTATED,
     )
+
+
+WRITTEN = {
+    "name": "written",
+    "expression": "request.operation == 'UPDATE' && request.subResource == ''",
+}
+"""The variable for a pod that is there: what it runs can't change any more, but its annotations can."""
+ANNOTATED = {
+    "a tenant's pod has no annotation of CDI: it gets the GPUs that it asks for": (
+        "!object.metadata.?annotations.orValue({}).exists(key, (key.startsWith('cdi.k8s.io/') || "
+        "key.startsWith('nvidia.cdi.k8s.io/')) && (oldObject == null || "
+        "oldObject.metadata.?annotations[?key].orValue('') != object.metadata.annotations[key]))"
+    )
+}
+"""By one of these containerd hands out devices, by the other NVIDIA's NRI plugin. One that was there stays."""
 
 
 def parts_of_paths() -> Body:
@@ -59,10 +76,9 @@ def rules(inputs: TenancyInputs, said: AdmissionInputs) -> Iterator[tuple[str, s
         f"a tenant's pod doesn't set {VISIBLE}: it gets the GPUs that it asks for",
         none(f"each.?env.orValue([]).exists(item, {visible})"),
     )
-    yield (
-        "a tenant's pod has no annotation of CDI: it gets the GPUs that it asks for",
-        "!object.metadata.?annotations.orValue({}).exists(key, key.startsWith('cdi.k8s.io/'))",
-    )
+    powers = f"each.?securityContext.capabilities.add.orValue([]).exists(one, one in {listed(POWERS)})"
+    yield "a tenant's pod has no power over its node", none(powers)
+    yield "a tenant's pod shares no processes with its node", "!object.spec.?hostPID.orValue(false)"
     for one in inputs.resources:
         if one.taints:
             ways = " || ".join(" && ".join(tolerates(*taint) for taint in pool) for pool in one.taints)
@@ -89,7 +105,8 @@ def of(tenant: Hold, resources: tuple[Offered, ...]) -> Iterator[tuple[str, str]
     if tenant.max_per_pod and resources:
         each = " + ".join(f"quantity({limit(one)}.orValue('0')).asInteger()" for one in resources)
         most = tenant.max_per_pod
-        main = f"object.spec.containers.map(each, {each}).sum() <= {most}"
+        beside = "object.spec.?initContainers.orValue([]).filter(each, each.?restartPolicy.orValue('') == 'Always')"
+        main = f"object.spec.containers.map(each, {each}).sum() + {beside}.map(each, {each}).sum() <= {most}"
         before = f"object.spec.?initContainers.orValue([]).all(each, {each} <= {most})"
         what = f"a pod of {tenant.name} asks for {most} GPUs or slices at most"
         yield what, f"{others} || {main} && {before}"

@@ -38,7 +38,11 @@ def sight(plan: Plan) -> Body:
     that is UID, template and number of revisions."""
     seen, metas = plan.seen, [body["metadata"] for body in plan.seen.of("ControllerRevision")]
     revisions = Counter(owner["name"] for meta in metas for owner in meta.get("ownerReferences") or [])
-    found: Body = {"render": digest([body for _, body in plan.render.bodies]), "version": seen.version or None}
+    found: Body = {
+        "direction": plan.direction,
+        "render": digest([body for _, body in plan.render.bodies]),
+        "version": seen.version or None,
+    }
     found |= {f"holder {each.told}": each.body and each.body["metadata"].get("uid") for each in plan.way.holders}
     for body in seen.objects:
         uid, name, kind = body["metadata"].get("uid"), called(body), body["kind"]
