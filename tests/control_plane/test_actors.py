@@ -29,9 +29,13 @@ NUMBERS = itertools.count(1)
 
 @pytest.fixture(scope="module")
 def plane(tmp_path_factory: pytest.TempPathFactory, emulated: str) -> Iterator[ControlPlane]:
-    """A control plane with the whole stack of dist/lab-a100, and no node yet."""
+    """A control plane with the whole stack of dist/lab-a100, and no node yet. Nobody keeps the file of the MIG managers
+    there as the reconciler does: it has all layouts from the start.
+    """
     with ControlPlane(tmp_path_factory.mktemp("stack"), emulated=emulated) as plane:
         apply_cluster(plane.admin, DIST / "lab-a100")
+        whole = plane.admin.get("ConfigMap", "gpustack-mig-parted-config", NS)["data"]
+        plane.admin.patch("ConfigMap", "gpustack-mig-layouts", {"data": whole}, namespace=NS)
         yield plane
 
 
