@@ -13,8 +13,9 @@ from gpustack.registry.waiting import each, started
 from tests.project import ROOT
 
 HANGING = """
-import os, threading
+import os, signal, threading
 from gpustack.registry.waiting import each
+signal.signal(signal.SIGINT, signal.default_int_handler)  # what a shell starts in the background ignores it
 def hang(name):
     os.write(1, name + b"\\n")  # at once: print writes the line's end apart
     threading.Event().wait(60)
