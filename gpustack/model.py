@@ -31,6 +31,8 @@ Path = tuple[str | int, ...]
 """Where a value stands in a document: ("spec", "nodePools", 0, "name")."""
 
 Severity = Literal["error", "warning", "note"]
+SEVERITIES: tuple[Severity, ...] = ("error", "warning", "note")
+"""The worst first."""
 
 Stage = Literal["crds", "base", "discovery", "driver", "operands", "reconciler", "monitoring"]
 STAGES: tuple[Stage, ...] = ("crds", "base", "discovery", "driver", "operands", "reconciler", "monitoring")

@@ -103,7 +103,7 @@ def hit(
 
 
 def meant(near: Iterable[str]) -> str:
-    """The remedy where there are names NEAR to the wrong one; "", for the page's, where there are none."""
+    """The remedy that offers the names NEAR to the wrong one; "" without any: the page's remedy stands then."""
     names = " or ".join(near)
     return f"did you mean {names}?" if names else ""
 

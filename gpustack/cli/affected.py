@@ -42,7 +42,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     if bool(options.advisory) == bool(options.files):
-        what = "changed files, or advisories: one of both is asked about"
+        what = "give either changed files or advisories"
         raise InputError.of("GPU026", what, remedy="gpustack affected FILE..., or gpustack affected --advisory FILE")
     if options.as_change and (options.format == "json" or not options.advisory):
         what = "--as-change prints a policy's change, of what --advisory names"

@@ -7,9 +7,9 @@ from collections import Counter
 from pathlib import Path
 
 from ..compiler.lint import Lint, lint
-from ..model import InputError
+from ..model import SEVERITIES, InputError
 from . import common
-from .formats import FORMATS, SEVERITIES, Report, tell, write
+from .formats import FORMATS, Report, tell, write
 from .saving import save
 
 

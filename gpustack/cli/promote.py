@@ -77,7 +77,8 @@ class Fleet:
         name, known = self.options.change, {each.name: each for each in self.rings.changes}
         if name not in known:
             what = f"no change is called {name}" if name else "no change is named"
-            raise InputError.of("GPU092", what, remedy=f"there are: {few([*known], 12)}" if known else "there is none")
+            remedy = f"there are: {few([*known], 12)}" if known else "write one first: policies/changes/NAME.yaml"
+            raise InputError.of("GPU092", what, remedy=remedy)
         return known[name]
 
     def ring(self, change: Change, step: int = 1) -> str | None:

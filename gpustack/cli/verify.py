@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..model import Finding, InputError
+from ..model import SEVERITIES, Finding, InputError
 from . import common
 
 if TYPE_CHECKING:
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
 Asked = tuple[str, "Expected", Callable[[Finding], Finding]]
 """A cluster's name, what it is to be, and what gives a finding its place in the policy."""
-SEVERITIES = ("error", "warning", "note")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..model import Finding, InputError
+from ..model import SEVERITIES, Finding, InputError
 from . import fleet, sources
 from .ahead import ahead
 from .executor import Executor
@@ -66,4 +66,4 @@ def _order(item: GroupedFinding) -> tuple[int, str, int, int, str]:
     """Errors first; then by the place, for whoever goes through a file from the top."""
     finding, where = item.finding, item.finding.location
     place = (where.file, where.line or 0, where.column or 0) if where else ("", 0, 0)
-    return ("error", "warning", "note").index(finding.severity), *place, finding.rule
+    return SEVERITIES.index(finding.severity), *place, finding.rule

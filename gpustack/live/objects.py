@@ -11,7 +11,7 @@ from ..api.objects import Taint
 from ..cluster.scheduling import kept_away, tolerations_of
 from ..model import Body, dotted
 from .drift import differences
-from .nodes import Hit, busy, labels
+from .nodes import Hit, busy, labels, selects
 from .nodes import ready as works
 from .state import State, kind_of
 
@@ -81,7 +81,7 @@ def missing(namespace: str, state: State) -> Iterator[Hit]:
         spec = ((body.get("spec") or {}).get("template") or {}).get("spec") or {}
         selector, status = spec.get("nodeSelector") or {}, body.get("status") or {}
         for node in state.of("Node"):
-            fits = all(labels(node).get(key) == value for key, value in selector.items()) and selector
+            fits = selector and selects(selector, labels(node))
             gone = (body["metadata"].get("uid"), node["metadata"]["name"]) not in there
             if fits and gone and not busy(node) and works(node) and not repelled(spec, node):
                 what = f"DaemonSet {namespace}/{body['metadata']['name']} has no pod there"

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ..catalog import gpus, nfd, oses
 from ..checks.rule import rules_over
 from ..cluster.pool import ENGINES
-from ..model import Body, Finding
+from ..model import SEVERITIES, Body, Finding
 from . import nodes, reports
 from .nodes import Hit, labels
 from .objects import OPERATOR, of_kinds, repelled
@@ -76,7 +76,7 @@ def preflight(
     hits += (hit for each in seen for hit in (*_otherwise(each), *reports.signs(each.pool, each.node, each.text)))
     found = [*folded(hits, expected.namespace, {**texts(), **reports.facts()["texts"]})]
     found += _of_rules(expected.cluster.spec, seen, counts)
-    return sorted(dict.fromkeys(found), key=lambda each: ("error", "warning", "note").index(each.severity))
+    return sorted(dict.fromkeys(found), key=lambda each: SEVERITIES.index(each.severity))
 
 
 def _modules(body: Body) -> str:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..catalog import _data
-from ..model import Body, Finding, InputError
+from ..model import SEVERITIES, Body, Finding, InputError
 from . import nodes, objects
 from .state import Kind, State, wanted
 
@@ -59,7 +59,7 @@ def verify(expected: Expected, state: State) -> list[Finding]:
     hits += objects.of_pods(expected.namespace, state)
     hits += objects.of_policies(state)
     found = folded(hits, expected.namespace, texts())
-    return sorted(found, key=lambda each: ("error", "warning", "note").index(each.severity))
+    return sorted(found, key=lambda each: SEVERITIES.index(each.severity))
 
 
 def unreached(error: InputError) -> Finding:

@@ -33,19 +33,23 @@ def effects(before: Ringed, after: Ringed, changed: Collection[str], today: date
     texts[1] |= {new.document.file: new.document.text} if new.document else {}
     fleet = next((each.file for each in (new.document, old.document) if each), "")
     known = {each.name: each for each in old.changes}
-    found = [
-        (each.document.file, what) for each in new.changes for what in _hasty(known.get(each.name), each, old, today)
-    ]
-    found += [(each.document.file, what) for each in new.changes for what in _around(each, before, after)]
-    found += [(each.document.file, what) for each in old.changes for what in _dropped(each, before, after, changed)]
+    found = list[tuple[str, str]]()
+    for each in new.changes:
+        was = known.get(each.name)
+        told = (*_hasty(was, each, old, today), *_around(was, each, before, after))
+        found += [(each.document.file, what) for what in told]
+    dropped = known.keys() - {each.name for each in new.changes}
+    for each in (known[name] for name in sorted(dropped)):
+        found += [(each.document.file, what) for what in _dropped(each, before, changed)]
     for path, what in [*found, *((fleet, what) for what in _looser(before, after))]:
         sides = (digest(side.get(path)) for side in texts)
         yield repository.effect("IMP003", POWER, path, what, before=next(sides), after=next(sides))
     for each in new.changes:
-        was = known[each.name].rollout.ring if each.name in known else None
+        start = known[each.name].rollout.ring if each.name in known else None
         rest = [ring.name for ring in new.rings[new.place(each.rollout.ring) + 1 :]]
-        if each.name not in known or was != each.rollout.ring:
-            what = f"from {was or 'no ring'} to {each.rollout.ring or 'no ring'}; yet to come: {few(rest, 6) or 'none'}"
+        if each.name not in known or start != each.rollout.ring:
+            way = f"from {start or 'no ring'} to {each.rollout.ring or 'no ring'}"
+            what = f"{way}; yet to come: {few(rest, 6) or 'none'}"
             yield repository.effect("IMP004", ROUTINE, each.document.file, what)
     if fleet and texts[0].get(fleet) != texts[1].get(fleet):
         yield repository.effect("IMP004", ROUTINE, fleet, "who is in which ring, and what rings ask, is said otherwise")
@@ -61,7 +65,7 @@ def effects(before: Ringed, after: Ringed, changed: Collection[str], today: date
 def _hasty(was: Change | None, change: Change, old: Rings, today: datetime.date) -> Iterator[str]:
     """What CHANGE, which WAS otherwise, goes around."""
     start, rollout, came = was.rollout.ring if was else None, change.rollout, was.rollout.came if was else None
-    further = (start is not rollout.ring) and old.place(rollout.ring) > old.place(start)
+    further = old.place(rollout.ring) > old.place(start)
     if further and came and rollout.came:
         soak = datetime.timedelta(milliseconds=milliseconds(old.rings[old.place(start)].soak))
         if rollout.came < came + soak:
@@ -78,10 +82,9 @@ def _hasty(was: Change | None, change: Change, old: Rings, today: datetime.date)
         yield f"says something else, at once in all rings up to {start}"
 
 
-def _around(change: Change, before: Ringed, after: Ringed) -> Iterator[str]:
-    """Which clusters CHANGE comes to, of others than the ring that was the next one for it BEFORE."""
+def _around(there: Change | None, change: Change, before: Ringed, after: Ringed) -> Iterator[str]:
+    """Which clusters CHANGE, which was THERE before, comes to, of others than the ring that was the next one for it."""
     (old, was), (new, now) = before, after
-    there = next((each for each in old.changes if each.name == change.name), None)
     following = old.place(there.rollout.ring if there else None) + 1
     come = {
         name
@@ -93,10 +96,10 @@ def _around(change: Change, before: Ringed, after: Ringed) -> Iterator[str]:
         yield f"goes over rings, or around them: it comes to {few(far, 6)}"
 
 
-def _dropped(change: Change, before: Ringed, after: Ringed, changed: Collection[str]) -> Iterator[str]:
-    """That CHANGE, which was on its way, is gone, though it was held or clusters that it had not reached change."""
+def _dropped(change: Change, before: Ringed, changed: Collection[str]) -> Iterator[str]:
+    """What the end of CHANGE, which is gone, goes around: it was held, or clusters that it had not reached change."""
     old, was = before
-    if change.name in {each.name for each in after[0].changes} or old.place(change.rollout.ring) == len(old.rings) - 1:
+    if old.place(change.rollout.ring) == len(old.rings) - 1:
         return
     others = sorted(name for name in changed if name in was and not old.reached(change, was[name]))
     if change.rollout.hold:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from importlib import import_module
 
 from ...compiler.lint import Lint
-from ...model import Finding
+from ...model import SEVERITIES, Finding
 
 FORMATS = {
     "text": "for people: the line, why it matters and what to do",
@@ -20,7 +20,6 @@ FORMATS = {
     "github": "annotations of GitHub Actions",
     "junit": "JUnit, which CI servers show: a test suite for each cluster",
 }
-SEVERITIES = ("error", "warning", "note")
 
 
 @dataclass(frozen=True, slots=True)

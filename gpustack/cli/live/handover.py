@@ -103,7 +103,7 @@ class Runner:
         return plan, None if none else step
 
     async def checked(self) -> Plan:
-        """The plan as it is now. Refused where it isn't the one that was reviewed, or is none to carry out."""
+        """The plan as it is now. Refused where it isn't the one that was reviewed, or can't be carried out."""
         plan = await self.look()
         if self.file is not None:
             if self.elector.clock.now() > datetime.strptime(self.file["expires"], TIME).replace(tzinfo=UTC):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Literal
 
 from ..parts.common_inputs import Inputs
+from .tenancy_inputs import Taints, as_inputs
 
 if TYPE_CHECKING:
     from ...cluster.resolve import Cluster
@@ -15,7 +16,7 @@ class FlavorInputs(Inputs):
 
     pool: str
     labels: dict[str, str]
-    taints: tuple[tuple[str, str, str], ...] = ()
+    taints: Taints = ()
 
 
 class QueueInputs(Inputs):
@@ -57,7 +58,7 @@ def from_cluster(cluster: Cluster) -> QueuesInputs | None:
             FlavorInputs(
                 pool=pool.name,
                 labels=pool.selection,
-                taints=tuple((each.key, each.value or "", each.effect) for each in pool.said.taints),
+                taints=as_inputs(pool.said.taints),
             )
             for pool in cluster.pools
             if pool.name in given

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Literal
 
 from ...policy.language.guards import knows_policies
@@ -9,6 +10,7 @@ from ..parts.common_inputs import DEFAULT_DRIVER_DIR, DEFAULT_INSTALL_DIR, Input
 
 if TYPE_CHECKING:
     from ...cluster.resolve import Cluster
+    from ...policy.language.node_pools import Taint
     from ...policy.language.tenancy import Admission, Tenancy, Tenant
 
 HARD = ("NoSchedule", "NoExecute")
@@ -16,6 +18,15 @@ NODE_DIRS = ("/dev", "/proc", "/sys", "/etc", "/run", "/var/run", "/var/lib/cont
 """Folders by which a container reaches GPUs that it didn't ask for: devices, sockets of runtimes and drivers, and what
 the node runs as it is told there.
 """
+
+
+Taints = tuple[tuple[str, str, str], ...]
+"""Key, value and effect of each taint."""
+
+
+def as_inputs(taints: Iterable[Taint]) -> Taints:
+    """TAINTS of a pool."""
+    return tuple((each.key, each.value or "", each.effect) for each in taints)
 
 
 class Hold(Inputs):
@@ -45,7 +56,7 @@ class Offered(Inputs):
     """
 
     name: str
-    taints: tuple[tuple[tuple[str, str, str], ...], ...] = ()
+    taints: tuple[Taints, ...] = ()
     shared: bool = False
 
 
@@ -108,7 +119,7 @@ def offered(cluster: Cluster) -> tuple[Offered, ...]:
     for pool, capacity in zip(cluster.pools, cluster.capacity, strict=True):
         for name, unit in capacity.units.items():
             hard = [each for each in pool.said.taints if each.effect in HARD and not (by_name and each.key == name)]
-            taints = tuple((each.key, each.value or "", each.effect) for each in hard)
+            taints = as_inputs(hard)
             before = found.get(name)
             free = not taints or (before is not None and not before.taints)
             found[name] = Offered(

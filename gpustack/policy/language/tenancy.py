@@ -48,22 +48,25 @@ class Part(Section):
         return self
 
 
-def _no_gpus(amounts: dict[str, Any]) -> dict[str, Any]:
+def _no_gpus(amounts: dict[str, Any], kind: str, what: str, remedy: str) -> None:
+    """Refuse the first of AMOUNTS that is NVIDIA's, as KIND: WHAT is wrong about it."""
     for name in amounts:
         if name.startswith(NVIDIA):
-            what = f"{name} in a LimitRange: a max refuses every pod without a GPU, and a default gives it one"
-            raise refuse_at((name,), refuse("limit_range", what, "use maxPerPod"), name)
+            raise refuse_at((name,), refuse(kind, f"{name} {what}", remedy), name)
+
+
+def _of_containers(amounts: dict[str, Any]) -> dict[str, Any]:
+    what = "in a LimitRange: a max refuses every pod without a GPU, and a default gives it one"
+    _no_gpus(amounts, "limit_range", what, "use maxPerPod")
+    for name in amounts:
         if name not in PLENTY:
-            what = f"containers have no {name!r}"
-            raise refuse_at((name,), refuse("limit_range", what, f"write {', '.join(PLENTY)}"), name)
+            error = refuse("limit_range", f"containers have no {name!r}", f"write {', '.join(PLENTY)}")
+            raise refuse_at((name,), error, name)
     return amounts
 
 
-def _no_tenants(amounts: dict[str, Any]) -> dict[str, Any]:
-    for name in amounts:
-        if name.startswith(NVIDIA):
-            what = f"{name} is what tenants are given, and stands in their queues by that"
-            raise refuse_at((name,), refuse("beside", what, "leave it out"), name)
+def _beside_gpus(amounts: dict[str, Any]) -> dict[str, Any]:
+    _no_gpus(amounts, "beside", "is what tenants are given, and stands in their queues by that", "leave it out")
     return {**PLENTY, **amounts}
 
 
@@ -74,7 +77,7 @@ def _not_the_systems(name: str) -> str:
 
 
 ORDER = (("defaultRequest", "default"), ("default", "max"), ("defaultRequest", "max"))
-Amounts = Annotated[Quantities, AfterValidator(_no_gpus)]
+Amounts = Annotated[Quantities, AfterValidator(_of_containers)]
 
 
 class ContainerLimits(Section):
@@ -147,7 +150,7 @@ class Queues(Section):
     """Whether a tenant may use what others leave idle, until they want it. Absent: true."""
     localQueue: DnsLabel = "default"
     """Name of the LocalQueue in each namespace; jobs without a queue go to one called default. Absent: default."""
-    beside: Annotated[Quantities, AfterValidator(_no_tenants)] = Field(default_factory=lambda: dict(PLENTY))
+    beside: Annotated[Quantities, AfterValidator(_beside_gpus)] = Field(default_factory=lambda: dict(PLENTY))
     """How much of what else jobs ask for each tenant has in each pool; Kueue admits no job that asks for something
     that its queue doesn't name. Absent: more processors and memory than there are."""
 

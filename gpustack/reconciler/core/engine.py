@@ -12,18 +12,16 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 
-import msgspec
-
 from ...api import keys
 from ...api.node_policy import Breaker, NodePolicy, Status
 from ...api.pods import Pod
 from . import evictions, labeller, phases, pods, status, takeover, telling
 from .actions import Action, Decision, PatchNode, PatchStatus, Tell, Wait, WaitKind, Why
-from .admission import Candidate, admit, operation_for, retarget, uncovered
+from .admission import Candidate, admit, operation_for, uncovered
+from .attempts import still_due
 from .breaker import breaker, failures
-from .closing import release
-from .due import Due, differences, due, manual_until, may_be_new, unclear
-from .layouts import due_write, named, unread
+from .due import Due, differences, due, may_be_new, unclear
+from .layouts import due_write, named
 from .queue import Looked, Pass, Queue, queue, uncounted, waits_of
 from .record import Operation, Phase, Target
 from .snapshot import Asked, Seen, Snapshot
@@ -273,7 +271,7 @@ def _operation(known: Snapshot, view: View, operation: Operation) -> Looked:
     policy = view.policy if quarantined else policy_of(known, operation.policy)
     candidate = None
     if policy is not None and policy is view.policy:
-        changed = _changed(known, view, policy, operation)
+        changed = still_due(known, view, policy, operation)
         if isinstance(changed, PatchNode):
             return Looked([changed])
         candidate = changed
@@ -295,59 +293,6 @@ UNDER_WAY: dict[Phase, WaitKind] = {
     "Verifying": "verifying",
     "Quarantine": "quarantine",
 }
-
-
-def _changed(known: Snapshot, view: View, policy: NodePolicy, operation: Operation) -> PatchNode | Candidate | None:
-    """See to it that the operation still is for what is due: the write that is all that happens on the node then, or
-    the next attempt of one that has failed.
-    """
-    if not (operation.returnable or operation.phase == "Quarantine"):
-        return None
-    what, notes = due(known, view, policy)
-    if any(kind in {"revision", "mig-busy"} for kind, _ in notes):
-        return None  # not known yet
-    if what and operation.returnable and unread(known, view, what.target.mig):
-        return None  # nor could it be commanded yet
-    if operation.phase == "Quarantine":
-        return _retry(known, view, policy, operation, what)
-    if what is None and operation.acted is None:
-        return release(known, view, operation, "nothing is to be done any more", failed=False)
-    if what is not None and (what.target != operation.target or list(what.acts) != operation.acts):
-        return retarget(known, Candidate(view, policy, what), operation)
-    return None
-
-
-def _retry(
-    known: Snapshot, view: View, policy: NodePolicy, operation: Operation, what: Due | None
-) -> PatchNode | Candidate | None:
-    """Make a quarantined node a candidate again: it has another target, somebody asks, or its time has come. A record
-    that is for nothing any more goes instead.
-    """
-    asked = keys.RETRY in view.annotations
-    other = what is not None and what.target != operation.target
-    timely = operation.notBefore is not None and known.now >= operation.notBefore
-    if not (asked or other or timely):
-        return None
-    if what is None and operation.install:
-        if labeller.users(known, view) is None:
-            return None
-        return release(known, view, operation, "the node is in use, so it is not new", failed=False)
-    return Candidate(view, policy, what or _once_more(known, view, policy, operation))
-
-
-def _once_more(known: Snapshot, view: View, policy: NodePolicy, operation: Operation) -> Due:
-    """OPERATION once more, on a node that doesn't work though nothing is due: with the layout and the components that
-    POLICY has for it now, and without a layout where somebody set one by hand for a while.
-    """
-    acts, target, mig = operation.acts, operation.target, policy.spec.mig
-    until = manual_until(view)
-    if target.deploy and policy.spec.labelling:
-        target = msgspec.structs.replace(target, deploy=labeller.components(view, policy))
-    if target.mig and len(acts) > 1 and until and known.now < until:
-        return Due(tuple(act for act in acts if act != "mig"), msgspec.structs.replace(target, mig="", mig_digest=""))
-    if target.mig and mig is not None:
-        target = msgspec.structs.replace(target, mig=mig.config, mig_digest=mig.digest)
-    return Due(tuple(acts), target)
 
 
 def _idle(known: Snapshot, view: View, policy: NodePolicy) -> Looked:

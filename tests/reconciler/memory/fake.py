@@ -19,6 +19,7 @@ from typing import Any, Literal, TypeVar
 from gpustack.api.objects import Metadata, Object
 from gpustack.reconciler.memory.rules import Document
 from gpustack.reconciler.memory.server import matches
+from gpustack.reconciler.memory.stored import Stored
 from gpustack.reconciler.shell.cluster import (
     EVERYTHING,
     PODS,
@@ -32,8 +33,6 @@ from gpustack.reconciler.shell.cluster import (
     Kind,
     Listing,
     Selection,
-    leaned,
-    within,
 )
 
 from .eviction import evict
@@ -99,13 +98,7 @@ class FakeCluster:
     async def list(self, kind: Kind[T], which: Selection = EVERYTHING) -> Listing[T]:
         """All objects that WHICH selects."""
         request = await self._begin("list", kind, which.namespace, which=which)
-        try:
-            decoded = (self.server.decode(kind, document) for document in self.server.all(kind, which))
-            objects = tuple(leaned(kind, decoded))
-            within(kind, len(objects))
-        except ValueError as error:
-            raise ApiError(str(error), 400, "BadRequest") from None
-        answer = Listing(objects, str(self.server.version), self.server.now)
+        answer = await Stored(self.server).list(kind, which)
         await self._call(request, "after")
         return answer
 

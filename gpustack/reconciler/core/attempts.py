@@ -1,0 +1,74 @@
+"""What an open operation is for, as long as it has touched nothing, and once it has failed.
+
+Solves: a policy changes while a node waits or is in quarantine. What was due when the operation began is then not what
+is due now, and an attempt for the old target would be held against what the policy says today.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from ...api import keys
+from ...api.node_policy import NodePolicy
+from . import labeller
+from .actions import PatchNode
+from .admission import Candidate, retarget
+from .closing import release
+from .due import Due, due, manual_until
+from .layouts import unread
+from .record import Operation
+from .snapshot import Snapshot
+from .view import View
+
+
+def still_due(known: Snapshot, view: View, policy: NodePolicy, operation: Operation) -> PatchNode | Candidate | None:
+    """See to it that the operation still is for what is due: the write that is all that happens on the node then, or
+    the next attempt of one that has failed.
+    """
+    if not (operation.returnable or operation.phase == "Quarantine"):
+        return None
+    what, notes = due(known, view, policy)
+    if any(kind in {"revision", "mig-busy"} for kind, _ in notes):
+        return None  # not known yet
+    if what and operation.returnable and unread(known, view, what.target.mig):
+        return None  # nor could it be commanded yet
+    if operation.phase == "Quarantine":
+        return _retry(known, view, policy, operation, what)
+    if what is None and operation.acted is None:
+        return release(known, view, operation, "nothing is to be done any more", failed=False)
+    if what is not None and (what.target != operation.target or list(what.acts) != operation.acts):
+        return retarget(known, Candidate(view, policy, what), operation)
+    return None
+
+
+def _retry(
+    known: Snapshot, view: View, policy: NodePolicy, operation: Operation, what: Due | None
+) -> PatchNode | Candidate | None:
+    """Make a quarantined node a candidate again: it has another target, somebody asks, or its time has come. A record
+    that is for nothing any more goes instead.
+    """
+    asked = keys.RETRY in view.annotations
+    other = what is not None and what.target != operation.target
+    timely = operation.notBefore is not None and known.now >= operation.notBefore
+    if not (asked or other or timely):
+        return None
+    if what is None and operation.install:
+        if labeller.users(known, view) is None:
+            return None
+        return release(known, view, operation, "the node is in use, so it is not new", failed=False)
+    return Candidate(view, policy, what or _once_more(known, view, policy, operation))
+
+
+def _once_more(known: Snapshot, view: View, policy: NodePolicy, operation: Operation) -> Due:
+    """OPERATION once more, on a node that doesn't work though nothing is due: with the layout and the components that
+    POLICY has for it now, and without a layout where somebody set one by hand for a while.
+    """
+    acts, target, mig = operation.acts, operation.target, policy.spec.mig
+    until = manual_until(view)
+    if target.deploy and policy.spec.labelling:
+        target = msgspec.structs.replace(target, deploy=labeller.components(view, policy))
+    if target.mig and len(acts) > 1 and until and known.now < until:
+        return Due(tuple(act for act in acts if act != "mig"), msgspec.structs.replace(target, mig="", mig_digest=""))
+    if target.mig and mig is not None:
+        target = msgspec.structs.replace(target, mig=mig.config, mig_digest=mig.digest)
+    return Due(tuple(acts), target)
