@@ -265,6 +265,29 @@ def test_what_is_admitted_is_in_the_ledger_until_it_ends(world: World) -> None:
     assert keys.LEDGER not in lease(world).annotations
 
 
+def test_a_retry_that_was_announced_and_never_written_leaves_the_failed_attempt_in_the_ledger(world: World) -> None:
+    """Until the next attempt has a record, the one before is what is open; afterwards it opens nothing any more."""
+    a = elector(world, "a")
+    drive(a.step())
+    drive(a.admit({uid(world): Admission("n", "op1")}))
+    drive(a.admit({uid(world): Admission("n", "op2", again="op1")}))
+    drive(a.done({uid(world)}))
+    for _ in range(30):
+        a.tend({uid(world): "op1"})
+        world.tick(10)
+        drive(a.step())
+    entry = (a.ledger or {})[uid(world)]
+    assert entry.lists("op1")
+    assert entry.lists("op2")
+    assert not entry.lists("")
+    a.tend({uid(world): "op2"})
+    drive(a.step())
+    b = elector(world, "b")
+    drive(b.look())
+    assert (b.ledger or {})[uid(world)].lists("op2")
+    assert not (b.ledger or {})[uid(world)].lists("op1")
+
+
 def test_the_late_patch_of_a_former_leader_conflicts(world: World) -> None:
     """a announces, stalls, loses the Lease; b fences the node; then a's patch arrives and fails."""
     a, b = elector(world, "a"), elector(world, "b")

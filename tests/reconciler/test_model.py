@@ -122,6 +122,15 @@ FOUND: dict[str, tuple[int, bool, int, list[tuple[str, int]]]] = {
             *(("go", 11), ("go", 5), ("go", 4)),
         ],
     ),
+    "the leader was killed between the announcement of a retry and its record, and the node was uncordoned by hand": (
+        2,
+        True,
+        0,
+        [
+            *(("mig", 2), ("go", 4), ("lies", 2), ("go", 5), ("go", 5), ("mig", 3), ("kill", 9), ("driver", 6)),
+            ("cordon", 4),
+        ],
+    ),
 }
 """Histories that once broke something: nodes, whether installed, budget, steps."""
 

@@ -31,6 +31,8 @@ class PatchNode:
     unschedulable: bool | None = None
     taints: Sequence[NodeTaint] | None = None
     admits: str = ""
+    again: str = ""
+    """The failed operation that the one which it begins is the next attempt of."""
     install: bool = False
     """Whether it admits a new node, which no budget counts."""
 

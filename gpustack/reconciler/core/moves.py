@@ -69,5 +69,6 @@ def move(
         },
         unschedulable=True if made.cordon and not view.node.spec.unschedulable else None,
         admits=admits,
+        again=view.operation.id if admits and view.operation else "",
         install=bool(admits) and operation.install,
     )

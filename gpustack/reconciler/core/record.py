@@ -177,10 +177,17 @@ class Memory(Slim, kw_only=True):
 
 
 class Entry(msgspec.Struct, frozen=True, array_like=True):
-    """An open operation in the ledger: its id, and when it was admitted, in seconds since 1970."""
+    """An open operation in the ledger: its id, and when it was admitted, in seconds since 1970. One that is tried again
+    keeps the id of the attempt before until the next has a record: whoever announced it may never have written it.
+    """
 
     op: str
     at: int
+    before: str = ""
+
+    def lists(self, op: str) -> bool:
+        """Whether the operation OP is the one that is open."""
+        return op == self.op or (self.before != "" and op == self.before)
 
 
 class Unreadable(Exception):  # noqa: N818 - what it is, not that it failed

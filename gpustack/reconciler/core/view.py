@@ -208,7 +208,7 @@ def ledgered(known: Snapshot, node: Node, operation: Operation | None) -> tuple[
     if operation is None or known.ledger is None:
         return operation, None
     entry = known.ledger.get(node.uid)
-    if entry is None or entry.op != operation.id:
+    if entry is None or not entry.lists(operation.id):
         return None, operation
     policy = policy_of(known, operation.policy)
     return (bounded(operation, policy) if policy else operation), None

@@ -46,12 +46,13 @@ class NotLeadingError(ApiError):
 
 class Admission(msgspec.Struct, frozen=True):
     """An announced admission: the node by name, and the operation that is to begin there; the version of the node that
-    the write carries, and whether it sets up a new node."""
+    the write carries, whether it sets up a new node, and the failed operation whose record it replaces."""
 
     node: str
     op: str
     version: str = ""
     install: bool = False
+    again: str = ""
 
 
 @dataclass
@@ -142,8 +143,14 @@ class Elector:
         OPERATIONS are those that records say to be open, by node UID: a watch may lag behind the write of one.
         """
         now = self.clock.monotonic()
+        begun = {uid for uid, each in self._open.items() if each.before and operations.get(uid) == each.op}
+        self._open = {
+            uid: msgspec.structs.replace(each, before="") if uid in begun else each for uid, each in self._open.items()
+        }
         gone = {
-            uid for uid, each in self._open.items() if operations.get(uid) != each.op and uid not in self._admitting
+            uid
+            for uid, each in self._open.items()
+            if not each.lists(operations.get(uid, "")) and uid not in self._admitting
         }
         self._closed = {uid: self._closed.get(uid, now) for uid in gone}
 
@@ -195,7 +202,7 @@ class Elector:
             wanted = {**self._admitting, **admissions}
             at = int(self.clock.now().timestamp())
             self._closed = {uid: since for uid, since in self._closed.items() if uid not in admissions}
-            opened = {uid: record.Entry(each.op, at) for uid, each in admissions.items()}
+            opened = {uid: record.Entry(each.op, at, each.again) for uid, each in admissions.items()}
             try:
                 await self._write(wanted, opened)
             except Conflict:

@@ -87,7 +87,9 @@ class Performer:
             if isinstance(action, PatchNode) and action.admits
         ]
         admissions = {
-            action.uid: Admission(action.node, action.admits, action.resource_version, action.install)
+            action.uid: Admission(
+                action.node, action.admits, action.resource_version, action.install, again=action.again
+            )
             for action in firsts
         }
         if not admissions:
