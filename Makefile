@@ -32,9 +32,12 @@ check: venv-runtime ## Fail when dist/ is not what the policies render to
 validate: venv-runtime kubeconform ## Validate dist/ with kubeconform against the schemas of each cluster's Kubernetes
 	@$(BIN)/gpustack validate $(ARGS)
 
+# A test that hangs is named, with where every thread of it stands, and fails like any other.
+STUCK := -o faulthandler_timeout=300 -o faulthandler_exit_on_timeout=true
+
 .PHONY: test
 test: lint kubeconform go venv-schemas venv-release ## Lint, then run the tests (not those that need a control plane or a browser: .ci/run does)
-	$(BIN)/pytest -q -n 2 $(ARGS)
+	$(BIN)/pytest -q -n 2 $(STUCK) $(ARGS)
 
 .PHONY: test-control-plane
 test-control-plane: venv-dev control-plane debian-root go ## Test against a real API server and its controllers (the first time builds them: 10 minutes)

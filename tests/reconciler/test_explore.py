@@ -26,13 +26,13 @@ def test_faults_on_one_node() -> None:
     found = explore(committed(), 1, [step for step in FAULTS if step[0] in {"kill", "restart", "stall", "deny"}])
     assert found.wrong == {}
     assert found.whole
-    assert found.rests > 0
+    assert found.resting
 
 
 def test_two_nodes_without_a_fault() -> None:
     """Two nodes get the driver one after the other, and are at rest."""
     found = explore(committed(2), 0)
-    assert (found.wrong, found.whole, found.rests) == ({}, True, 1)
+    assert (found.wrong, found.whole, len(found.resting)) == ({}, True, 1)
 
 
 def test_two_pools_without_a_fault() -> None:
@@ -42,14 +42,26 @@ def test_two_pools_without_a_fault() -> None:
     assert len({history.world.annotations(name)[m.MEMORY].partition('"uid"')[0] for name in ("n0", "n1")}) == 2
     history.driver(0)
     found = explore(history, 0)
-    assert (found.wrong, found.whole, found.rests) == ({}, True, 1)
+    assert (found.wrong, found.whole, len(found.resting)) == ({}, True, 1)
 
 
 def test_what_is_left_out_is_said() -> None:
     """An exploration that is cut off says how many states it had seen and not looked at."""
     found = explore(committed(), 1, most=20)
-    assert (found.states, found.whole) == (20, False)
+    assert (len(found.followed), found.whole) == (20, False)
     assert found.left > 1
+
+
+def test_what_processes_find_is_put_together() -> None:
+    """Each follows all that may come after the faults that it begins with; what either finds is in the sum."""
+    which = [step for step in FAULTS if step[0] in {"kill", "hold", "deny"}]
+    found, other = (explore(committed(), 1, which, first=some) for some in (which[::2], which[1::2]))
+    alone = {key for key in other.followed if key not in found.followed}
+    assert alone
+    other.wrong["i1_budget"] = [("kill", 0)]
+    found.add(other)
+    assert alone < found.followed.keys()
+    assert (found.wrong, found.whole) == ({"i1_budget": [("kill", 0)]}, True)
 
 
 def test_a_copy_goes_its_own_way() -> None:

@@ -20,10 +20,10 @@ import re
 import time
 from bisect import bisect_right
 from collections import deque
-from collections.abc import Hashable, Iterable, Iterator
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from functools import lru_cache
+from functools import lru_cache, partial
 from hashlib import blake2b
 from typing import Any
 
@@ -37,7 +37,7 @@ from tests.reconciler.world.machine import APPLY, INSTALL, PATIENCE, RETRY, Task
 from tests.reconciler.world.world import World
 
 from . import moment as m
-from .history import STEPS, History, copied
+from .history import STEPS, History, copies
 from .watcher import ViolationError
 
 Step = tuple[str, int]
@@ -74,16 +74,31 @@ class SilentStopError(ViolationError):
 
 @dataclass
 class Explored:
-    """What there is to say in the end: numbers of states and of ways between them, what is wrong and how it came."""
+    """What there is to say in the end: the states that were followed, by form and faults that may still happen, with
+    the number of ways out of each; those at rest; what is wrong and how it came."""
 
-    states: int = 0
-    ways: int = 0
-    rests: int = 0
+    followed: dict[tuple[Key, int], int] = field(default_factory=dict)
+    resting: set[tuple[Key, int]] = field(default_factory=set)
     wrong: dict[str, list[Step]] = field(default_factory=dict)
-    whole: bool = True
-    """Whether no state was left out."""
     left: int = 0
-    """How many states were seen and not looked at any more; what comes after them nobody knows."""
+    """How many states were seen and not followed; what comes after them nobody knows."""
+
+    @property
+    def whole(self) -> bool:
+        """Whether no state was left out."""
+        return not self.left
+
+    @property
+    def ways(self) -> int:
+        """How many ways there are between states."""
+        return sum(self.followed.values())
+
+    def add(self, other: Explored) -> None:
+        """What another process has found that began with other faults."""
+        self.followed |= other.followed
+        self.resting |= other.resting
+        self.wrong = {**other.wrong, **self.wrong}
+        self.left += other.left
 
 
 @dataclass
@@ -97,40 +112,49 @@ class State:
 
 
 def explore(
-    start: History, faults: int, which: Iterable[Step] = FAULTS, most: int = 10**9, seconds: float = math.inf
+    start: History,
+    faults: int,
+    which: Sequence[Step] = FAULTS,
+    most: int = 10**9,
+    seconds: float = math.inf,
+    first: Sequence[Step] | None = None,
 ) -> Explored:
-    """Follow START through all that can happen with so many FAULTS of WHICH, or through the first MOST states, or for
-    so many SECONDS of processor."""
-    first = State(start, (), faults, canonical(start))
-    found, known, waiting = Explored(), {(first.form, faults)}, deque([first])
+    """Follow START through all that can happen with so many FAULTS of WHICH, the first of them one of FIRST; or through
+    the first MOST states, or for so many SECONDS of processor."""
+    state = State(start, (), faults, canonical(start))
+    found, known, waiting = Explored(), {(state.form, faults)}, deque([state])
     until = time.process_time() + seconds
     while waiting:
-        state = waiting.popleft()
-        found.states += 1
-        if found.states >= most or time.process_time() >= until:
-            found.whole, found.left = False, len(waiting) + 1
+        if len(found.followed) >= most or time.process_time() >= until:
+            found.left = len(waiting)
             break
-        for step in (None, *(which if state.left else ())):
-            found.ways += 1
+        state = waiting.popleft()
+        key, another = (state.form, state.left), copies(state.history) if state.left else partial(_same, state.history)
+        found.followed[key] = 1 + (len(which) if state.left else 0)
+        some = () if not state.left else which if state.left < faults or first is None else first
+        for step in (None, *some):
             try:
-                after = _after(state, step)
-                if after is None:
-                    found.rests += 1
-                    continue
-                key = (after.form, after.left)
+                after = _after(state, step, another())
             except ViolationError as violation:
                 kind = str(violation).partition(":")[0]
                 found.wrong.setdefault(kind, [*state.trace, *((step,) if step else ()), (str(violation), 0)])
                 continue
-            if key not in known:
-                known.add(key)
+            if after is None:
+                found.resting.add(key)
+            elif (after.form, after.left) not in known:
+                known.add((after.form, after.left))
                 waiting.append(after)
     return found
 
 
-def _after(state: State, step: Step | None) -> State | None:
-    """What becomes of STATE: by the fault STEP, or by time, None where it is at rest and comes to a good end."""
-    after = copied(state.history)
+def _same(history: History) -> History:
+    """HISTORY, of which no other way is followed."""
+    return history
+
+
+def _after(state: State, step: Step | None, after: History) -> State | None:
+    """What becomes of STATE, whose copy is AFTER: by the fault STEP, or by time; None where it is at rest and comes to
+    a good end."""
     if step is not None:
         STEPS[step[0]](after, step[1])
         return State(after, (*state.trace, step), state.left - 1, canonical(after))
@@ -214,6 +238,44 @@ def _read(text: str) -> Any:
     return datetime.fromisoformat(text) if TIME.fullmatch(text) else TIME.sub("a time", text)
 
 
+_PARTS: dict[int, tuple[Document, tuple[str, list[str], list[datetime]]]] = {}
+
+
+def _parts(body: Document) -> tuple[str, list[str], list[datetime]]:
+    """What BODY says that no state says otherwise, in short; what may be a name in it, and its times, each in order."""
+    found = _PARTS.get(id(body))
+    if found is None:
+        names: list[str] = []
+        times: list[datetime] = []
+        text = msgspec.json.encode(_fixed(body, "", names, times))
+        found = _PARTS[id(body)] = body, (blake2b(text, digest_size=16).hexdigest(), names, times)
+    return found[1]
+
+
+def _fixed(value: Any, key: str, names: list[str], times: list[datetime]) -> Any:
+    """VALUE of KEY without its NAMES and TIMES, which are added to these."""
+    if key in PASSING:
+        return bool(value)
+    if key in COUNTED:
+        return min(int(value), SATURATED)
+    if isinstance(value, dict):
+        return [[_fixed(name, "", names, times), _fixed(value[name], name, names, times)] for name in sorted(value)]
+    if isinstance(value, list | tuple):
+        return [_fixed(item, "", names, times) for item in value]
+    if not isinstance(value, str):
+        return value
+    found = _read(value)
+    if isinstance(found, datetime):
+        times.append(found)
+        return "a time"
+    if not isinstance(found, str):
+        return _fixed(found, "", names, times)
+    if not any(map(str.isdigit, found)):
+        return found  # uids and the names of nodes and pods are numbered
+    names.append(found)
+    return "a name"
+
+
 class _Form:
     """Writes a state so that equal ones are written equally."""
 
@@ -253,7 +315,10 @@ class _Form:
         ]
         admitting = [self._name(uid) for uid in runner.elector.admitting]
         ids = {str(body["metadata"]["uid"]): m.operation(body).get("id") for body in self.world.server.all(NODES)}
-        ledger = [[self._name(uid), ids.get(uid) == each.op] for uid, each in (runner.elector.ledger or {}).items()]
+        ledger = [
+            [self._name(uid), ids.get(uid) == each.op, each.lists(ids.get(uid) or "")]
+            for uid, each in (runner.elector.ledger or {}).items()
+        ]
         return [first, kept, sorted(admitting), sorted(ledger), runner.elector.leading]
 
     def _machine(self, name: str) -> list[Any]:
@@ -277,24 +342,10 @@ class _Form:
             self.names[body["metadata"]["uid"]] = self.names[body["metadata"]["name"]] = f"pod-{number}"
         return pods
 
-    def _value(self, value: Any, key: str = "") -> Any:
-        if key in PASSING:
-            return bool(value)
-        if key in COUNTED:
-            return min(int(value), SATURATED)
-        if isinstance(value, dict):
-            return {self._name(name): self._value(item, name) for name, item in value.items()}
-        if isinstance(value, list | tuple):
-            return [self._value(item) for item in value]
-        if isinstance(value, str):
-            return self._text(value)
-        return value
-
-    def _text(self, text: str) -> Any:
-        found = _read(text)
-        if isinstance(found, str):
-            return self._name(found)
-        return self._age(found) if isinstance(found, datetime) else self._value(found)
+    def _value(self, body: Document) -> list[Any]:
+        """BODY, which is never changed: what stays as it is in any state, and what a state says of the rest."""
+        fixed, names, times = _parts(body)
+        return [fixed, [self._name(text) for text in names], [self._age(at) for at in times]]
 
     def _name(self, text: str) -> str:
         return self.names.get(text, text)

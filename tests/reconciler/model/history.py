@@ -10,9 +10,12 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import copy
+import io
+import pickle
 from collections.abc import Callable
 from datetime import timedelta
 from functools import cache, partial
+from types import FunctionType
 from typing import Any
 
 from gpustack.reconciler.core import engine
@@ -218,14 +221,43 @@ async def _end(task: asyncio.Task[Any]) -> None:
         await task
 
 
+class _Writer(pickle.Pickler):
+    """Writes a history down, but for what its copies have in common."""
+
+    def __init__(self, file: io.BytesIO, shared: dict[int, Any]) -> None:
+        super().__init__(file, 5)
+        self.shared = shared
+
+    def persistent_id(self, value: Any) -> int | None:
+        if isinstance(value, FunctionType):
+            self.shared[id(value)] = value
+        return id(value) if id(value) in self.shared else None
+
+
+class _Reader(pickle.Unpickler):
+    """Reads it."""
+
+    def __init__(self, file: io.BytesIO, shared: dict[int, Any]) -> None:
+        super().__init__(file)
+        self.shared = shared
+
+    def persistent_load(self, pid: int) -> Any:
+        return self.shared[pid]
+
+
 def copied(history: History) -> History:
-    """A copy that goes its own way. Objects of the API are never changed, so both have the same."""
+    """A copy that goes its own way."""
+    return copies(history)()
+
+
+def copies(history: History) -> Callable[[], History]:
+    """What makes copies of HISTORY as it is now. Objects of the API are never changed, so all have the same."""
     server = history.world.server
     server.history.clear()
     server.writes.clear()
     server._selected.clear()
     shared: list[Any] = [one for of in server._objects.values() for names in of.values() for one in names.values()]
-    shared += [each for pair in server._decoded.values() for each in pair]
+    shared.append(server._decoded)  # what it has is looked up by the object, which it keeps alive
     for replica in (history.replica, history.other):
         runner = replica.runner
         runner.sources._kept.views = {}
@@ -237,9 +269,16 @@ def copied(history: History) -> History:
         shared += [runner.sources.bounds, elector.terms, elector.seen, *elector._open.values()]
         shared += elector._admitting.values()
     shared += [*history.watcher.seen.values(), history.want]
-    made = copy.deepcopy(history, {id(each): each for each in shared})
-    made.want = copy.copy(history.want)
-    return made
+    file, by_id = io.BytesIO(), {id(each): each for each in shared}
+    _Writer(file, by_id).dump(history)
+    text, want = file.getvalue(), copy.copy(history.want)
+
+    def copy_of() -> History:
+        made: History = _Reader(io.BytesIO(text), by_id).load()
+        made.want = copy.copy(want)
+        return made
+
+    return copy_of
 
 
 @cache
