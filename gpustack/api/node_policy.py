@@ -156,7 +156,8 @@ class Upgrade(Limits, kw_only=True):
 
 
 class Deadlines(Slim, kw_only=True):
-    """Seconds that a phase may take; reconciler.md A13 says why so long."""
+    """Seconds that a phase may take; reconciler.md A13 says why so long. The defaults are those of
+    catalog/data/defaults.yaml, which a test holds equal: the reconciler's image has no catalogue."""
 
     driver: int = 5400
     mig: int = 1800

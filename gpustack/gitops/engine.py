@@ -42,6 +42,21 @@ class Accounts(NamedTuple):
     groups: tuple[str, ...] = ()
 
 
+class Applies(NamedTuple):
+    """How an engine applies what is rendered, for whoever hands a cluster over to it or takes it back.
+
+    `manager` is its manager of fields. Objects of `kind` make it apply: `again` is the command that makes one do so
+    now, with $name and $namespace, `hold` the patch by which one stops. `override` is the Deployment that is to be told
+    the former managers (`--override-manager`), "" for an engine that takes their fields over without.
+    """
+
+    manager: str
+    kind: str
+    again: str
+    hold: Body
+    override: str = ""
+
+
 @dataclass(frozen=True)
 class Told:
     """What a kind of engine object tells its engine, as paths in the object.
@@ -77,6 +92,7 @@ class Engine(ABC, Generic[Settings]):
     """The media types of the artifacts that are pushed for it."""
     kinds: ClassVar[Mapping[str, Told]]
     """The kinds of its own objects."""
+    applies: ClassVar[Applies]
     source_field: ClassVar[str] = ""
     """What a policy may set in place of a repository: a field, with what it is to hold."""
     annotations: ClassVar[tuple[str, ...]]

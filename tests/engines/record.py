@@ -22,6 +22,7 @@ from typing import NamedTuple
 import pytest
 import yaml
 
+from gpustack.gitops.engines import names
 from tests.control_plane.cluster import ROOT
 
 RECORD = Path(__file__).with_name("record.yaml")
@@ -49,7 +50,7 @@ class Case(NamedTuple):
 
 def case_of(name: str, clusters: Iterable[str]) -> Case | None:
     """The case of a test called NAME, `test_event[engine-cluster]`, about CLUSTERS; None for one of no engine."""
-    found = re.fullmatch(r"test_(\w+)\[(argocd|flux)(?:-(.+))?\]", name)
+    found = re.fullmatch(rf"test_(\w+)\[({'|'.join(names())})(?:-(.+))?\]", name)
     if not found:
         return None
     event, engine, cluster = found.groups()

@@ -4,6 +4,8 @@ files are mounted where the variables say.
 
 What they depend on comes from the policy by way of `Common` (parts/common_inputs.py): `cdi` and `nri` are its section
 `cdi`, `install_dir` is `toolkit.installDir`, `runtime` that of the pools, and `runtime_class` `operator.runtimeClass`.
+A variable that isn't set here is the user's or the platform's (`toolkit.env`; catalog/data/platforms/): `gpustack
+explain CLUSTER toolkit.env` says whose.
 """
 
 from __future__ import annotations

@@ -23,7 +23,7 @@ from ...policy.language.forms import Form
 from ...policy.language.repository import revision
 from ...policy.language.types import DnsLabel, DnsSubdomain
 from ...registry.media import Media
-from ..engine import Accounts, Engine, Roots, Told, Trouble, annotated
+from ..engine import Accounts, Applies, Engine, Roots, Told, Trouble, annotated
 from ..marks import NEVER_PRUNED
 from ..reads import Reads
 
@@ -115,6 +115,12 @@ class ArgoCdEngine(Engine[ArgoCd]):
     )  # what Argo CD takes as installed (its --oci-layer-media-types); Flux without a layerSelector takes it too
     annotations = ("argocd.argoproj.io/",)
     hooks = ("argocd.argoproj.io/hook",)
+    applies = Applies(
+        "argocd-controller",
+        "Application",
+        "argocd app sync $namespace/$name",
+        {"spec": {"syncPolicy": {"automated": None}}},
+    )
     large = {OPTIONS: "ServerSideApply=true"}
     partial = {OPTIONS: "ServerSideApply=true,Prune=false,Delete=false"}
     kinds = {

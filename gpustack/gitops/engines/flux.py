@@ -26,7 +26,7 @@ from ...policy.language.forms import Form
 from ...policy.language.repository import revision
 from ...policy.language.types import DnsLabel, DnsSubdomain
 from ...registry.media import Media
-from ..engine import Accounts, Engine, Roots, Told, Trouble, annotated
+from ..engine import Accounts, Applies, Engine, Roots, Told, Trouble, annotated
 from ..reads import Reads
 
 if TYPE_CHECKING:
@@ -112,6 +112,13 @@ class FluxEngine(Engine[Flux]):
     annotations = ("kustomize.toolkit.fluxcd.io/", "helm.toolkit.fluxcd.io/")
     verbatim = {SUBSTITUTE: "disabled"}
     partial = {PRUNE: "disabled", "kustomize.toolkit.fluxcd.io/ssa": "Merge"}
+    applies = Applies(
+        "kustomize-controller",
+        "Kustomization",
+        "flux reconcile kustomization $name --namespace=$namespace",
+        {"spec": {"suspend": True}},
+        override="kustomize-controller",
+    )
     kinds = {
         **dict.fromkeys(
             SOURCES,

@@ -1,4 +1,5 @@
-"""The way out: from a policy to the operator, or from the middle of a hand-over back, with no driver restarted.
+"""The way out (`migrate abort`, `plan --reverse`): from a policy to the operator, or from the middle of a hand-over
+back, with no driver restarted.
 
 What the hand-over changed stands in the record in the cluster, with what was before; each step takes back what is left
 of one of its steps, and does nothing where nothing is (docs/facts/moving.md M7).
@@ -40,15 +41,15 @@ class Back(Planner):
 
     def engine(self) -> Step:
         """Whether nobody applies the render any more."""
-        engine = facts()["engines"][self.render.engine]
-        wanted = [body for body in (*self.render.roots, *self.render.syncs) if body["kind"] == engine["of"]]
+        engine = self.render.applies
+        wanted = [body for body in (*self.render.roots, *self.render.syncs) if engine and body["kind"] == engine.kind]
         found = [self.seen.find(body["kind"], body["metadata"]["name"], space(body)) for body in wanted]
         live, names = [body for body in found if body], told(wanted)
         applied = any(self.fields.own(self.fields.live(body)) is not None for _, body in self.render.bodies)
         if not live and wanted and applied and not self.render.elsewhere:
             remedy = "suspend them where the engine runs, then say so: --suspended-elsewhere"
             return Step("next", f"{names}: not in this cluster, and what is rendered is applied", (), remedy)
-        acts = (Act("patch", body, engine["hold"]) for body in live if changes(engine["hold"], body))
+        acts = (Act("patch", body, engine.hold) for body in live if engine and changes(engine.hold, body))
         none = f"{names}: suspended" if live else f"{names}{AS_TOLD}" if wanted and applied else "no engine applies it"
         return self.left(acts, "objects of the engine are active", none, "done" if live else "not needed")
 

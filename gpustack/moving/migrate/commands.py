@@ -74,7 +74,7 @@ class Commands:
         """The commands that apply RENDER but for the reconciler: by hand, or by the engine of the policy."""
         yield shlex.join(["gpustack", "render", render.cluster])
         folder, engine = f"{render.folder}/{render.cluster}", render.engine
-        if not engine:
+        if not render.applies:
             stages = [each for each in get_args(Stage) if each != "reconciler" and each in dict(render.bodies)]
             if "driver" in stages:
                 yield self.made("diff", folder=f"{folder}/driver")
@@ -82,22 +82,22 @@ class Commands:
             return
         if render.replicas:
             yield f"# first, in the policy: spec.reconciler.replicas: 0 (it is {render.replicas}); render it again"
-        if facts()["engines"][engine].get("override"):
+        if render.applies.override:
             at, words = "/spec/template/spec/containers/0/args/-", facts()["managers"]
             more = [{"op": "add", "path": at, "value": f"--override-manager={word}"} for word in words]
-            target = named("Deployment", facts()["engines"][engine]["override"], render.engine_namespace)
+            target = named("Deployment", render.applies.override, render.engine_namespace)
             yield self.patch(target, more, "json")
         yield f"# commit and merge {shlex.quote(folder)}, then, where {engine} runs:"
         yield f"{shlex.join(['gpustack', 'bootstrap', render.cluster])} | kubectl apply --server-side -f -"
 
     def again(self, render: Render) -> Iterator[str]:
         """The commands that apply RENDER once more."""
-        if not render.engine:
+        if not render.applies:
             yield from (each for each in self.applying(render) if " apply " in each)
-        engine = facts()["engines"][render.engine]
+            return
         for body in render.syncs:
-            if body["kind"] == engine["of"]:
-                yield filled(engine["again"], (), name=body["metadata"]["name"], namespace=space(body))
+            if body["kind"] == render.applies.kind:
+                yield filled(render.applies.again, (), name=body["metadata"]["name"], namespace=space(body))
 
     def starting(self, render: Render) -> Iterator[str]:
         """The commands that start the reconciler of RENDER."""

@@ -18,7 +18,7 @@ class Fields:
     """
 
     def __init__(self, seen: Seen, render: Render) -> None:
-        self.seen, self.manager = seen, str(facts()["engines"][render.engine]["manager"])
+        self.seen, self.manager = seen, render.applies.manager if render.applies else str(facts()["by_hand"])
         lives = [live for _, body in render.bodies if (live := self.live(body))]
         pairs = [(body, self.live(body)) for stage, body in render.bodies if stage != "reconciler" and telling(body)]
         shown = ["managedFields" in live["metadata"] for _, live in pairs if live is not None]

@@ -10,6 +10,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
+from gpustack.gitops import engines
+from gpustack.gitops.engine import Applies
 from gpustack.model import Body
 from gpustack.review.impact.subject import is_driver, is_vgpu_manager
 
@@ -39,6 +41,11 @@ class Render:
     openshift: bool = False
     elsewhere: bool = False
     """What isn't in the cluster is said to be suspended where it is."""
+
+    @property
+    def applies(self) -> Applies | None:
+        """How its engine applies it; None without one."""
+        return engines.engine(self.engine).applies if self.engine else None
 
     def of(self, kind: str) -> dict[str, Body]:
         """The objects of KIND by name."""

@@ -2,7 +2,8 @@
 
 Solves: an eviction that can't succeed costs a cordon and whoever was evicted beside it, again and again. So a pod's own
 time to end is waited for, whoever takes longest goes first and alone, and a node on which it was given up several times
-is left alone until other pods run there.
+is left alone until other pods run there. That a node is emptied or drained at all is decided by phases.py; which pods
+are in the way, by pods.py.
 """
 
 from __future__ import annotations

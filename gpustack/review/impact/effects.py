@@ -1,4 +1,5 @@
-"""The effects of many clusters, each once: with the clusters that it is in and the nodes of all of them together."""
+"""The effects of many clusters, each once, with its tier: with the clusters that it is in and the nodes of all of them
+together."""
 
 from __future__ import annotations
 

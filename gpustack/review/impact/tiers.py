@@ -2,6 +2,10 @@
 
 Solves: where everything that is worth a word is red, people learn to merge red. Every change gets exactly one tier, the
 lowest number of all that is true of it, and only what is known to be harmless gets the highest.
+
+Here they have their names. They are decided elsewhere: that of a field of a policy by table.py from the catalogue's
+tiers.yaml, that of an object that no component makes by classifier.py, that of what a rule finds by the rule itself.
+effects.py takes the lowest.
 """
 
 from __future__ import annotations
