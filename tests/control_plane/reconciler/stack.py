@@ -15,6 +15,7 @@ import subprocess
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -179,6 +180,20 @@ class Stack:
     def behind(self, proxy: Proxy) -> Path:
         """A kubeconfig of the program's account, by way of the proxy."""
         return self.plane.kubeconfig("behind", self.api.token_for(ACCOUNT, NS), server=proxy.address)
+
+    def passes(self, proxy: Proxy, time: timedelta, machine: Machine) -> None:
+        """So much TIME passes for the program behind PROXY, and it looks at what that means. Where nothing else happens
+        it does so once a minute: so MACHINE is touched, once the Lease shows that it knows the time.
+        """
+        proxy.behind -= time
+        now = proxy.now()
+
+        def known() -> bool:
+            renewed = self.api.get("Lease", LEASE, NS)["spec"]["renewTime"]
+            return datetime.fromisoformat(renewed) > now - timedelta(seconds=30)
+
+        wait_for(known, "the program knows the time")
+        self.api.patch("Node", machine.name, {"metadata": {"annotations": {"example.com/touched": now.isoformat()}}})
 
     def log(self, program: Program) -> list[Body]:
         """What the program said."""

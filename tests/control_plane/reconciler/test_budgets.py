@@ -113,10 +113,10 @@ def test_windows(stack: Stack, proxy: Proxy, upgraded: Path) -> None:
     assert "the next opens 2026-03-28T21:00Z" in stack.wait_reason("free", "window")["message"]
     assert stack.wait_reason("training", "window")["message"] == "no window ever opens"
     assert all(stack.phase(one) == "" for one in nodes)
-    proxy.behind -= timedelta(hours=6, minutes=15)  # 02:45Z: enough for a pod that takes ten minutes to end
+    stack.passes(proxy, timedelta(hours=6, minutes=15), late)  # 02:45Z: enough for a pod that takes ten minutes to end
     for machine, phase in ((held, "Held"), (evicting, "Evicting"), (acting, "Acting"), (verifying, "Verifying")):
         stack.reaches(machine, phase)
-    proxy.behind -= timedelta(minutes=15)
+    stack.passes(proxy, timedelta(minutes=15), late)
     stack.api.patch("Node", late.name, {"metadata": {"labels": {keys.HOLD: None}}})
     wait_for(lambda: "the next opens 2026-04-04T20:00Z" in stack.reason("free", late), "the window is closed")
     for one in (job, slow):
