@@ -305,7 +305,8 @@ def test_a_policy_is_paused_and_held(cluster: Live) -> None:
 def test_nodes_are_held(cluster: Live) -> None:
     """A label, which the program knows at once."""
     ran = cluster.run("rollout", "hold", "node-0", "node-1")
-    assert ran.out == "node node-0: held: nothing begins there\nnode node-1: held: nothing begins there\n"
+    said = "held: nothing begins there, and what has begun is given up unless it is past the point of no return"
+    assert ran.out == f"node node-0: {said}\nnode node-1: {said}\n"
     cluster.world.roll("2")
     cluster.world.tick(5)
     found = cluster.run("rollout", "plan", "--format", "json").json

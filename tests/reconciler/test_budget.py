@@ -80,7 +80,7 @@ def test_cordoned_and_not_ready_and_announced_count_once_each() -> None:
     made, of = budget(*nodes, maxUnavailable=3, admitting=("b",))
     assert made.refuses(of["a"]) is None, "b and c are down: a third may go"
     made.take(of["a"])
-    assert made.refuses(of["d"]) == ("budget", "3 nodes of a are unavailable, and 3 may be")
+    assert made.refuses(of["d"]) == ("budget", "3 nodes of a are unavailable, and 3 may be: a, b, c")
 
 
 def test_a_quarantined_node_gives_its_slot_back_and_stays_unavailable() -> None:
@@ -88,7 +88,7 @@ def test_a_quarantined_node_gives_its_slot_back_and_stays_unavailable() -> None:
     made, of = budget(node("a", "Quarantine"), node("b"), node("c"), maxParallel=1, maxUnavailable=2)
     assert made.refuses(of["b"]) is None
     made, of = budget(node("a", "Quarantine"), node("b"), node("c"), maxParallel=1, maxUnavailable=1)
-    assert made.refuses(of["b"]) == ("budget", "1 nodes of a are unavailable, and 1 may be")
+    assert made.refuses(of["b"]) == ("budget", "1 nodes of a are unavailable, and 1 may be: a")
     assert made.refuses(of["a"]) is None, "it is out of service by our own cordon and needs a slot alone (A5)"
 
 
@@ -111,7 +111,7 @@ def test_nodes_on_hold_are_no_part_of_the_total_and_count_when_down() -> None:
     held = node("a", cordoned=True)
     held.metadata.labels["gpustack.dev/hold"] = "true"
     made, of = budget(held, node("b"), node("c"), maxUnavailable="50%")
-    assert made.refuses(of["b"]) == ("budget", "1 nodes of a are unavailable, and 1 may be")
+    assert made.refuses(of["b"]) == ("budget", "1 nodes of a are unavailable, and 1 may be: a")
 
 
 def test_zones() -> None:
@@ -120,7 +120,7 @@ def test_zones() -> None:
     for each, zone in zip(nodes, "112", strict=True):
         each.metadata.labels["topology.kubernetes.io/zone"] = zone
     made, of = budget(*nodes, zoneMaxUnavailable=1)
-    assert made.refuses(of["b"]) == ("budget", "1 nodes of a in zone 1 are unavailable, and 1 may be")
+    assert made.refuses(of["b"]) == ("budget", "1 nodes of a in zone 1 are unavailable, and 1 may be: a")
     assert made.refuses(of["c"]) is None
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from gpustack.reconciler.core import images
+from gpustack.reconciler.core import images, queue
 from gpustack.reconciler.core.engine import decide, survey
 from gpustack.reconciler.core.record import Entry
 from gpustack.reconciler.core.view import views
@@ -19,13 +19,13 @@ def test_driver_pods_are_looked_through_once_a_revision(monkeypatch: pytest.Monk
     """However many nodes are due, whether the new driver's image is there is asked once for each revision."""
     monkeypatch.setattr(bench, "NODES", 40)
     calls: list[str] = []
-    real = images.had_by_another
+    real = images.image_trouble
 
-    def counted(*words: object) -> bool:
+    def counted(*words: Any) -> str:
         calls.append(str(words[1]))
-        return real(*words)  # type: ignore[arg-type]
+        return real(*words)
 
-    monkeypatch.setattr(images, "had_by_another", counted)
+    monkeypatch.setattr(queue, "image_trouble", counted)
     known = bench.snapshot("2")
     survey(known)
     decide(known)

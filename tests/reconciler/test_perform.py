@@ -257,4 +257,6 @@ def test_a_busy_api_server_is_a_failure_and_no_refusal(stage: Stage) -> None:
     stage.fault(TooMany("busy", 1.0), "before", lambda request: request.subresource == "eviction")
     outcome = stage.do(stage.evict("x"))
     assert outcome.failed.keys() == {"a"}
-    assert stage.sources.base().backoff == {}
+    known = stage.sources.base()
+    assert all(until <= known.now for until in known.backoff.values())
+    assert list(known.refusals.values()) == ["busy"]

@@ -436,12 +436,13 @@ def test_what_a_record_says_of_itself_is_bounded_by_its_policy() -> None:
 
 
 def test_a_node_that_alone_gets_no_image_is_its_own_trouble() -> None:
-    """Another node has the image: the one whose network is broken ends in quarantine, and stops nobody."""
+    """Another node has the image, and gets it later: the one whose network is broken ends in quarantine, and stops
+    nobody for more than an hour."""
     history = History(3, limits=3)
     history.world.machines["n1"].faults.add("registry")
     history.want.version = "2"
     history.sync(0)
-    go(history, 250)
+    go(history, 415)
     assert [history.world.machines[name].loaded for name in ("n0", "n2")] == ["digest-2"] * 2
     assert phases(history) == {"n1": "Quarantine"}
 

@@ -68,7 +68,8 @@ async def hold(cluster: Cluster, options: argparse.Namespace) -> list[Done]:
         return [await _annotate(cluster, options, keys.HOLD, options.reason, "held: nothing begins on its nodes")]
     if options.reason:
         raise refusal("GPU026", "reason")
-    return [await _label(cluster, name, "true", "held: nothing begins there") for name in nodes(options)]
+    said = "held: nothing begins there, and what has begun is given up unless it is past the point of no return"
+    return [await _label(cluster, name, "true", said) for name in nodes(options)]
 
 
 async def unhold(cluster: Cluster, options: argparse.Namespace) -> list[Done]:

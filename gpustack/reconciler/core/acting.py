@@ -168,21 +168,23 @@ def _driver(known: Snapshot, view: View, operation: Operation, *, repair: bool) 
         return Progress(
             patch=move(known, view, operation, why, phase="Held", step="", seconds=seconds, restartOnly=False)
         )
-    deletions = [_delete(view, pod, "made from an older template, or broken") for pod in old]
+    deletions, refused = _deletions(known, view, old, "made from an older template, or broken")
     current = [pod for pod in pods if pod not in old and not pod.terminating]
-    if not deletions and any(pod.ready for pod in current) and len(current) == len(pods):
+    if not old and any(pod.ready for pod in current) and len(current) == len(pods):
         return DONE
-    if not deletions and (why := next((text for pod in current if (text := crashed(pod))), "")):
+    if not old and (why := next((text for pod in current if (text := crashed(pod))), "")):
         return Progress(failed=True, reason=why)
     return Progress(
-        deletions=deletions, reason=_driver_reason(pods, current), unanswered=_unanswered(known, view, current)
+        deletions=deletions,
+        reason=refused or _driver_reason(pods, current),
+        unanswered=_unanswered(known, view, current),
     )
 
 
 def _unanswered(known: Snapshot, view: View, current: Sequence[Pod]) -> bool:
     """Whether a registry gives no answer, to this node or any other."""
     newest = view.driver.newest if view.driver else ""
-    return unanswered(current) and not had_by_another(known, newest, view.name)
+    return any(unanswered([pod]) and not had_by_another(known, newest, pod) for pod in current)
 
 
 def _driver_reason(pods: Sequence[Pod], current: Sequence[Pod]) -> str:
@@ -199,8 +201,14 @@ def _driver_reason(pods: Sequence[Pod], current: Sequence[Pod]) -> str:
     return f"waits for {current[0].key} to be ready"
 
 
-def _delete(view: View, pod: Pod, why: str) -> DeletePod:
-    return DeletePod(view.name, pod.metadata.namespace, pod.name, pod.uid, why, pod.metadata.resourceVersion)
+def _deletions(known: Snapshot, view: View, old: Sequence[Pod], why: str) -> tuple[list[DeletePod], str]:
+    """How the pods OLD go, those that the API server has refused to delete again after a while; and its words."""
+    refused = next((f"{pod.key} can't be deleted: {text}" for pod in old if (text := known.refusals.get(pod.uid))), "")
+    return [
+        DeletePod(view.name, pod.metadata.namespace, pod.name, pod.uid, why, pod.metadata.resourceVersion)
+        for pod in old
+        if known.backoff.get(pod.uid, known.now) <= known.now
+    ], refused
 
 
 def _older(pod: Pod, moment: datetime | None) -> bool:
@@ -231,9 +239,8 @@ def _mig(known: Snapshot, view: View, operation: Operation) -> Progress:
     managers = known.mig_managers.get(view.name, ())
     stale = [pod for pod in managers if not pod.terminating and _older(pod, operation.restarted)]
     if stale:
-        return Progress(
-            deletions=[_delete(view, pod, "to make it try again") for pod in stale], reason="restarts the MIG manager"
-        )
+        deletions, refused = _deletions(known, view, stale, "to make it try again")
+        return Progress(deletions=deletions, reason=refused or "restarts the MIG manager")
     if view.labels.get(keys.MIG_CONFIG) != operation.target.mig:
         return Progress(failed=True, reason=f"somebody set mig.config={view.labels.get(keys.MIG_CONFIG, '')} meanwhile")
     state = view.labels.get(keys.MIG_STATE, "")

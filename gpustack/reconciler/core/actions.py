@@ -33,6 +33,8 @@ class PatchNode:
     admits: str = ""
     again: str = ""
     """The failed operation that the one which it begins is the next attempt of."""
+    policy: str = ""
+    """UID of the policy that it begins for."""
     install: bool = False
     """Whether it admits a new node, which no budget counts."""
 

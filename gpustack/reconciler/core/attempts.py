@@ -21,17 +21,19 @@ from .snapshot import Snapshot
 from .view import View
 
 
-def still_due(known: Snapshot, view: View, policy: NodePolicy, operation: Operation) -> PatchNode | Candidate | None:
-    """See to it that the operation still is for what is due: the write that is all that happens on the node then, or
-    the next attempt of one that has failed.
+def still_due(
+    known: Snapshot, view: View, policy: NodePolicy, operation: Operation
+) -> PatchNode | Candidate | str | None:
+    """See to it that the operation still is for what is due: the write that is all that happens on the node then, the
+    next attempt of one that has failed, or why it isn't known yet, so that nothing is done that can't be undone.
     """
     if not (operation.returnable or operation.phase == "Quarantine"):
         return None
     what, notes = due(known, view, policy)
-    if any(kind in {"revision", "mig-busy"} for kind, _ in notes):
-        return None  # not known yet
-    if what and operation.returnable and unread(known, view, what.target.mig):
-        return None  # nor could it be commanded yet
+    if why := next((text for kind, text in notes if kind in {"revision", "mig-busy"}), ""):
+        return why if operation.returnable else None
+    if what and operation.returnable and (why := unread(known, view, what.target.mig)):
+        return why  # nor could it be commanded yet
     if operation.phase == "Quarantine":
         return _retry(known, view, policy, operation, what)
     if what is None and operation.acted is None:

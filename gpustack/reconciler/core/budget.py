@@ -56,27 +56,34 @@ def unavailable(view: View, admitting: Admitting) -> bool:
 
 @dataclass
 class Share:
-    """What is left of one pair of limits. `down` are the unavailable nodes, `working` those with open operations."""
+    """What is left of one pair of limits. `down` are the unavailable nodes, by UID, `working` those with open
+    operations."""
 
     name: str
     parallel: int
     limit: int
     working: list[str]
-    down: set[str]
+    down: dict[str, str]
 
     @classmethod
-    def of(cls, name: str, limits: Limits, views: Sequence[View], admitting: Admitting) -> Share:
-        """The share of VIEWS, whose nodes LIMITS is for. Nodes on hold are no part of the total (reconciler.md 6.3)."""
+    def of(
+        cls, name: str, limits: Limits, views: Sequence[View], admitting: Admitting, stuck: Collection[str] = ()
+    ) -> Share:
+        """The share of VIEWS, whose nodes LIMITS is for. Nodes on hold are no part of the total (reconciler.md 6.3),
+        and those that are STUCK have no slot."""
         total = sum(1 for view in views if not view.held)
         working = [
-            view.name for view in views if (view.operation and view.operation.disruptive) or announced(view, admitting)
+            view.name
+            for view in views
+            if (view.operation and view.operation.disruptive and view.node.uid not in stuck)
+            or announced(view, admitting)
         ]
         return cls(
             name,
             limits.maxParallel or NO_LIMIT,
             absolute(limits.maxUnavailable, total),
             working,
-            {view.node.uid for view in views if unavailable(view, admitting)},
+            {view.node.uid: view.name for view in views if unavailable(view, admitting)},
         )
 
     @property
@@ -91,19 +98,26 @@ class Share:
             names = f": {few(self.working, NAMED)}" if self.working else ""
             return "parallel", f"{self.busy} of {self.parallel} operations of {self.name} are under way{names}"
         if view.node.uid not in self.down and len(self.down) >= self.limit:
-            return "budget", f"{len(self.down)} nodes of {self.name} are unavailable, and {self.limit} may be"
+            names = f": {few(sorted(self.down.values()), NAMED)}" if self.down else ""
+            return "budget", f"{len(self.down)} nodes of {self.name} are unavailable, and {self.limit} may be{names}"
         return None
 
     def take(self, view: View) -> None:
         """Count the node as taken."""
         self.working.append(view.name)
-        self.down.add(view.node.uid)
+        self.down[view.node.uid] = view.name
 
 
 class Budget:
     """All limits that an admission must keep: of the pool, of its zones, and of the fleet; the smallest wins."""
 
-    def __init__(self, views: Sequence[View], policies: Iterable[NodePolicy], admitting: Admitting) -> None:
+    def __init__(
+        self,
+        views: Sequence[View],
+        policies: Iterable[NodePolicy],
+        admitting: Admitting,
+        stuck: Collection[str] = (),
+    ) -> None:
         members: dict[str, list[View]] = {}
         policies = list(policies)
         uids = {policy.uid for policy in policies}
@@ -113,12 +127,12 @@ class Budget:
         everyone = [*gone, *(view for of in members.values() for view in of)]
         self._pools: dict[str, Share] = {}
         self._zones: dict[tuple[str, str], Share] = {}
-        self._fleet = [Share.of("the fleet", limits, everyone, admitting) for limits in _fleet(policies)]
+        self._fleet = [Share.of("the fleet", limits, everyone, admitting, stuck) for limits in _fleet(policies)]
         self._down_by_zone = Counter(view.labels.get(ZONE, "") for view in everyone if unavailable(view, admitting))
         self._installs: dict[str, int] = {}
         for policy in policies:
             of = members.get(policy.uid, [])
-            self._pools[policy.uid] = Share.of(policy.name, policy.spec.upgrade, of, admitting)
+            self._pools[policy.uid] = Share.of(policy.name, policy.spec.upgrade, of, admitting, stuck)
             opened = sum(
                 1 for view in of if view.operation and view.operation.install and view.operation.phase != "Quarantine"
             )

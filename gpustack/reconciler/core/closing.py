@@ -69,7 +69,7 @@ def abandon(
     A node that an earlier attempt has touched was never seen to work since: it goes back into quarantine.
     """
     if operation.acted is not None and not operation.install:
-        return quarantine(known, view, operation, why, again=True)
+        return quarantine(known, view, operation, why, again=True, tried=failed)
     return release(known, view, operation, why, failed=failed, whose=whose)
 
 
@@ -93,18 +93,23 @@ def release(
     return _end(view, operation, last, {}, None)
 
 
-def quarantine(known: Snapshot, view: View, operation: Operation, why: str, *, again: bool = False) -> PatchNode:
+def quarantine(
+    known: Snapshot, view: View, operation: Operation, why: str, *, again: bool = False, tried: bool = True
+) -> PatchNode:
     """The operation failed past the point of no return: the node stays cordoned, and its slot goes back. AGAIN: it had
-    failed before, and another attempt was given up before it did anything."""
-    more = operation.attempt < operation.finish.maxAttempts
+    failed before, and another attempt was given up before it did anything; where that was not TRIED, as somebody paused
+    or held the node, it counts for nothing."""
+    attempt = operation.attempt if tried else max(operation.attempt - 1, 1)
+    more = attempt < operation.finish.maxAttempts
     return move(
         known,
         view,
         operation,
         why,
         phase="Quarantine",
+        attempt=attempt,
         failures=operation.failures if again else operation.failures + 1,
-        notBefore=known.now + pause_before(operation.attempt) if more else None,
+        notBefore=known.now + (pause_before(attempt) if tried else timedelta(0)) if more else None,
     )
 
 

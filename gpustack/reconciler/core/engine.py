@@ -15,7 +15,7 @@ from datetime import timedelta
 from ...api import keys
 from ...api.node_policy import Breaker, NodePolicy, Status
 from ...api.pods import Pod
-from . import evictions, labeller, phases, pods, status, takeover, telling
+from . import evictions, images, labeller, phases, pods, status, takeover, telling, verify
 from .actions import Action, Decision, PatchNode, PatchStatus, Tell, Wait, WaitKind, Why
 from .admission import Candidate, admit, operation_for, uncovered
 from .attempts import still_due
@@ -71,7 +71,7 @@ def survey(known: Snapshot) -> Wanted:
         if view.unreadable:
             continue
         operation = view.operation
-        guarded = operation is not None and operation.phase == "Acting" and not operation.install
+        guarded = operation and operation.phase in {"Acting", "Verifying"} and not operation.install
         if operation and (operation.returnable or operation.phase == "Quarantine" or guarded):
             wanted.append(view.name)
         elif operation is None and view.policy and _needs_pods(known, view, view.policy):
@@ -101,7 +101,8 @@ def trial(known: Snapshot, view: View) -> tuple[list[Pod], list[str]]:
     listed = pods.evictable(every, finish.wait, uses)
     using = pods.to_evict(listed, uses)
     ending = pods.ending(pods.to_evict(every, uses), known.now)
-    others = (ending, *evictions.no_window(known, policy, using), evictions.in_vain(view, using))
+    awaited = pods.awaited(every, finish.wait.podSelector, uses)
+    others = (ending, *evictions.no_window(known, policy, using), evictions.in_vain(view, [*using, *awaited]))
     obstacles = [*pods.obstacles(listed, uses, finish), *filter(None, others)]
     tried = [pod for pod in using if pods.rule_of(pod, finish.podRules) != "delete"]
     return ([] if obstacles else tried), obstacles
@@ -139,7 +140,13 @@ def _breakers(known: Snapshot, every: Sequence[View]) -> dict[str, Breaker]:
 def _made(so_far: Pass, line: Queue, asked: Asked) -> Outlook:
     """The decision that comes of the pass SO_FAR and of who is in LINE."""
     known, by_name = so_far.known, {view.name: view for view in so_far.views}
-    actions = [action for looked in so_far.looked for action in looked.actions]
+    begin = {candidate.view.name for candidate in line.begin}  # whose next write is that
+    actions = [
+        action
+        for view, looked in zip(so_far.views, so_far.looked, strict=True)
+        for action in looked.actions
+        if not (view.name in begin and isinstance(action, PatchNode))
+    ]
     actions += [admit(known, candidate) for candidate in line.begin]
     waits = [
         wait for view, looked in zip(so_far.views, so_far.looked, strict=True) for wait in waits_of(view, looked.waits)
@@ -243,11 +250,18 @@ def _lost_members(known: Snapshot, view: View) -> list[str]:
 
 def _unledgered(known: Snapshot, view: View, operation: Operation) -> Looked:
     """A record of an operation that isn't in the ledger: somebody wrote it who owns the node, or the Lease was lost. It
-    is reported, and after a while the node is given back.
+    is reported, and after a while the node is given back; where the record says that the node was touched, and a cordon
+    is on it, not before it works.
     """
     text = f"its record says that operation {operation.id} ({operation.kind}) is open, and nobody has begun it"
     if known.seen.since(view.node.uid, "unledgered", known.now) >= GIVEN_BACK:
-        return Looked([_lost(view, f"{text}: it goes")])
+        touched = operation.acted is not None and view.node.spec.unschedulable
+        wrong = next(iter(verify.problems(known, view, operation)), "") if touched else ""
+        if not wrong:
+            told = Tell(view.name, "OperationReleased", f"{text}: it goes", warning=True)
+            return Looked([_lost(view, f"{text}: it goes")], [told])
+        what = f"it stays cordoned until it works, or `gpustack rollout retry {view.name} --discard-record`: {wrong}"
+        return Looked(waits=[("unledgered", f"{text}; {what}")], again=60.0)
     minutes = GIVEN_BACK // timedelta(minutes=1)
     return Looked(waits=[("unledgered", f"{text}: after {minutes} minutes it goes, with a cordon of ours")], again=60.0)
 
@@ -269,14 +283,17 @@ def _lost(view: View, why: str = "taken by an operation whose record is gone") -
 def _operation(known: Snapshot, view: View, operation: Operation) -> Looked:
     quarantined = operation.phase == "Quarantine"
     policy = view.policy if quarantined else policy_of(known, operation.policy)
-    candidate = None
+    candidate, unsure = None, ""
     if policy is not None and policy is view.policy:
         changed = still_due(known, view, policy, operation)
         if isinstance(changed, PatchNode):
             return Looked([changed])
-        candidate = changed
-    made = phases.step(known, view, operation)
-    if any(isinstance(action, PatchNode) for action in made.actions):
+        if isinstance(changed, str):
+            unsure = changed
+        else:
+            candidate = changed
+    made = phases.step(known, view, operation, unsure)
+    if any(isinstance(action, PatchNode) and keys.OPERATION in action.annotations for action in made.actions):
         candidate = None
     waits: list[Why] = [(UNDER_WAY[operation.phase], made.reason)] if made.reason else []
     return Looked(made.actions, made.tells, waits, candidate, again=made.again)
@@ -336,6 +353,9 @@ def _settled(known: Snapshot, view: View, policy: NodePolicy, what: Due | None, 
     if why:
         return Looked(waits=[("startup", why)], again=60.0)
     waits: list[Why] = [("product", text) for text in differences(view, policy)]
+    stuck = (images.pulls(pod) for pod in known.driver_pods.get(view.name, ()) if not pod.ready)
+    if pulled := next(filter(None, stuck), ""):
+        return Looked(waits=[*waits, ("image", f"its driver does not run: {pulled}")])
     if view.uncovered:
         waits.append(("not-covered", uncovered(policy)))
     return Looked(waits=waits, current=not view.uncovered and not notes)

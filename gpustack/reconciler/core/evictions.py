@@ -9,7 +9,7 @@ are in the way, by pods.py.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from ...api import keys
 from ...api.node_policy import NodePolicy
@@ -28,18 +28,15 @@ IN_VAIN = 3
 def too_long(known: Snapshot, policy: NodePolicy, using: Sequence[Pod]) -> str:
     """Why evicting USING would not be over before the window closes; "" where it would. The point of no return may lie
     outside, since nobody gets back what was evicted; so it is asked before anybody is."""
-    until = windows.closes(policy.spec.upgrade.windows, known.now)
-    if until is None or not using:
+    until, longest = windows.closes(policy.spec.upgrade.windows, known.now), pods.in_turn(using)
+    if until is None or not using or known.now + longest <= until:
         return ""
-    longest = max(using, key=pods.grace)
-    if known.now + pods.grace(longest) <= until:
-        return ""
-    seconds = int(pods.grace(longest).total_seconds())
-    return f"{longest.key} may take {seconds} s to end, and the window closes at {until:%Y-%m-%dT%H:%MZ}"
+    what = f"{max(using, key=pods.grace).key} may take" if len(using) == 1 else f"{len(using)} pods may take"
+    return f"{what} {int(longest.total_seconds())} s to end, and the window closes at {until:%Y-%m-%dT%H:%MZ}"
 
 
 def no_window(known: Snapshot, policy: NodePolicy, using: Sequence[Pod]) -> list[str]:
-    """Which of USING take longer to end than any window lasts; where none does, why this one is too short."""
+    """Which of USING take longer to end than any window lasts; where none does, why this one is too short for all."""
     hours = max((min(each.hours, windows.WEEK) for each in policy.spec.upgrade.windows), default=windows.WEEK)
     never = [
         f"{pod.key} may take {int(pods.grace(pod).total_seconds())} s to end, and the longest window lasts {hours} h: "
@@ -62,7 +59,8 @@ def in_the_way(known: Snapshot, left: Sequence[Pod]) -> Pod:
 
 
 def in_vain(view: View, using: Sequence[Pod]) -> str:
-    """Why evicting USING is not tried once more: it was given up several times, and who was in the way still is."""
+    """Why emptying the node of USING, or waiting for them, is not tried once more: it was given up several times, and
+    who was in the way still is."""
     last = view.last
     if keys.RETRY in view.annotations or last.outcome != "released" or last.attempt < IN_VAIN or not last.inTheWay:
         return ""
@@ -126,22 +124,32 @@ def blocked(known: Snapshot, view: View, policy: NodePolicy) -> str:
 
 def now_due(known: Snapshot, left: Sequence[Pod]) -> list[Pod]:
     """Those of LEFT whose eviction is to be asked for now."""
-    return [
-        pod
-        for pod in pods.longest_first(left)
-        if not pod.terminating and known.backoff.get(pod.uid, known.now) <= known.now
-    ]
+    return [pod for pod in pods.longest_first(left) if askable(known, pod)]
 
 
-def over(known: Snapshot, operation: Operation, left: Sequence[Pod]) -> bool:
-    """Whether evicting LEFT has taken too long: the policy's time is over, and nobody is within his own to end."""
-    if operation.deadline is None:
-        return any((until := pods.ends(pod)) is not None and known.now > until + pods.LATE for pod in left)
-    if known.now < operation.deadline:
+def askable(known: Snapshot, pod: Pod) -> bool:
+    """Whether the eviction of POD may be asked for now: it was not told to end, and neither it nor, since one of its
+    like was evicted, who makes it come again has to be left alone for a while."""
+    if pod.terminating or known.backoff.get(pod.uid, known.now) > known.now:
         return False
-    if any(not pod.terminating and pod.uid not in known.refusals for pod in left):
+    came = known.came_again.get(maker(pod))
+    made = pod.metadata.creationTimestamp
+    return came is None or made is None or made <= came[0] or known.now >= came[1]
+
+
+def over(known: Snapshot, view: View, deadline: datetime | None, left: Sequence[Pod]) -> bool:
+    """Whether evicting LEFT has taken too long: the policy's time is over at DEADLINE, and nobody is within his own to
+    end. Who has come since has no time of his own: he tolerates the cordon, and would come for ever."""
+    if deadline is None:
+        return any((until := pods.ends(pod)) is not None and known.now > until + pods.LATE for pod in left)
+    if known.now < deadline:
+        return False
+    old = [pod for pod in left if (made := pod.metadata.creationTimestamp) is None or made <= deadline]
+    unasked = any(not pod.terminating and pod.uid not in known.refusals for pod in old)
+    idle = unasked and not any(pod.terminating for pod in old)
+    if known.seen.since(view.node.uid, "unasked", known.now, holds=idle) < pods.LATE and unasked:
         return False  # who had to wait for somebody who takes longer has not been asked yet
-    own = [until for pod in left if (until := pods.ends(pod)) is not None]
+    own = [until for pod in old if (until := pods.ends(pod)) is not None]
     return not any(known.now <= until + timedelta(seconds=30) for until in own)
 
 

@@ -1,19 +1,20 @@
 """Driver pods that do not start: an image that can't be pulled, a container that ends again and again; in their words.
 
 Solves: a driver that was taken off a node before its successor's image is there leaves the node without any. Where one
-node waits for the image, no other begins; where a registry gives no answer, that is nobody's failure, and the node
-waits on. A new driver that ends again and again has failed, and nobody has to wait for a deadline to know it.
+node waits for the image, no other begins, for an hour: its trouble may be its own. Where a registry gives no answer,
+that is nobody's failure, and the node waits on. A new driver that ends again and again has failed, and nobody has to
+wait for a deadline to know it.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from datetime import timedelta
 
-from ...api import keys
 from ...api.pods import ContainerStatus, Pod
 from .snapshot import Snapshot
-from .view import outdated_by
+from .view import ledgered, operations, outdated_by
 from .words import brief
 
 PULLS = ("ImagePullBackOff", "ErrImagePull", "RegistryUnavailable", "ImageInspectError")
@@ -23,6 +24,12 @@ UNANSWERED = re.compile(
     re.IGNORECASE,
 )
 """Words of a registry that gives no answer, and not those of one that has no such image or lets nobody have it."""
+WORDLESS = re.compile(r'\s*(Back-off pulling image "[^"]*")?\s*')
+"""What a kubelet before Kubernetes 1.32 says between two tries: not what the registry said."""
+PATIENCE = timedelta(hours=1)
+"""How long the others wait for an image that one node can't get."""
+LATELY = timedelta(minutes=20)
+"""The same, where another node has it already: the registry may be down since, or the trouble be the node's own."""
 CRASHES = 3
 """So many ends of a container of the new driver are enough."""
 MOST = 300
@@ -41,7 +48,10 @@ def pulls(pod: Pod) -> str:
 def unanswered(pods: Sequence[Pod]) -> bool:
     """Whether one of PODS waits for a registry that gives no answer."""
     waiting = (status.state.waiting for pod in pods for status in _statuses(pod))
-    return any(each and each.reason in PULLS and UNANSWERED.search(each.message) for each in waiting)
+    return any(
+        each and each.reason in PULLS and (UNANSWERED.search(each.message) or WORDLESS.fullmatch(each.message))
+        for each in waiting
+    )
 
 
 def crashed(pod: Pod) -> str:
@@ -56,27 +66,45 @@ def crashed(pod: Pod) -> str:
 
 
 def image_trouble(known: Snapshot, revision: str) -> str:
-    """Where a driver pod of REVISION waits for its image on a node that was emptied for it, and nobody has got it yet;
-    "" for nowhere. Where another node has it, the image is there, and the trouble is that node's own."""
-    if had_by_another(known, revision):
-        return ""
-    acting = {node.name for node in known.nodes if node.labels.get(keys.PHASE) == "Acting"}
-    for name in sorted(acting & known.driver_pods.keys()):
-        for pod in known.driver_pods[name]:
-            stuck = not outdated_by(pod, revision) and not pod.terminating and not pod.ready
-            if stuck and (text := pulls(pod)):
-                return text
-    return ""
-
-
-def had_by_another(known: Snapshot, revision: str, node: str = "") -> bool:
-    """Whether a driver pod of REVISION is ready on another node than NODE."""
-    return any(
-        pod.ready and revision and not outdated_by(pod, revision)
-        for name, pods in known.driver_pods.items()
-        if name != node
-        for pod in pods
+    """Where a driver pod of REVISION waits for its image on a node that was emptied for it, and nobody has got it
+    since; "" for nowhere. Where another node has, the image is there, and the trouble is that node's own."""
+    there = any(pod.ready and not outdated_by(pod, revision) for of in known.driver_pods.values() for pod in of)
+    waiting = (
+        pod
+        for name in sorted(_emptied(known) & known.driver_pods.keys())
+        for pod in known.driver_pods[name]
+        if not (outdated_by(pod, revision) or pod.terminating or pod.ready)
+        and not for_long(known, pod, LATELY if there else PATIENCE)
     )
+    return next((text for pod in waiting if (text := pulls(pod)) and not had_by_another(known, revision, pod)), "")
+
+
+def for_long(known: Snapshot, pod: Pod, patience: timedelta = PATIENCE) -> bool:
+    """Whether POD was made so long ago that nobody waits for it any more."""
+    made = pod.metadata.creationTimestamp
+    return made is not None and known.now - made >= patience
+
+
+def _emptied(known: Snapshot) -> set[str]:
+    """Nodes on which an operation of ours is past the point of no return."""
+    records = operations(known)
+    made = {node.name: ledgered(known, node, records.get(node.uid))[0] for node in known.nodes if node.uid in records}
+    return {name for name, operation in made.items() if operation and operation.phase in {"Acting", "Quarantine"}}
+
+
+def had_by_another(known: Snapshot, revision: str, stuck: Pod) -> bool:
+    """Whether the driver of REVISION has begun to run on another node since the pod STUCK was made: the registry had
+    its image then."""
+    made = stuck.metadata.creationTimestamp
+    running = (
+        status.state.running.startedAt
+        for pods in known.driver_pods.values()
+        for pod in pods
+        if pod.uid != stuck.uid and revision and not outdated_by(pod, revision)
+        for status in _statuses(pod)
+        if status.state.running
+    )
+    return any(at is not None and (made is None or at >= made) for at in running)
 
 
 def _statuses(pod: Pod) -> Iterator[ContainerStatus]:

@@ -195,7 +195,9 @@ def unread(known: Snapshot, view: View, name: str) -> str:
             return ""
         return f"its MIG manager reads ConfigMap {keys.LAYOUTS}, which has no layout {name}: it is not synced, or gone"
     if layouts.written.get(name) != layouts.file[name]:
-        return f"the layout {name} is being written for the MIG managers (ConfigMap {keys.LAYOUTS})"
+        refused = known.refused.get(keys.LAYOUTS, "")
+        what = f"the layout {name} is being written for the MIG managers (ConfigMap {keys.LAYOUTS})"
+        return f"{what}: {refused}" if refused else what
     at = layouts.at
     if at is None or known.now >= at + READ_WITHIN:
         return ""

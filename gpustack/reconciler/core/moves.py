@@ -26,6 +26,7 @@ class Changes(TypedDict, total=False):
     step: Part
     acted: datetime | None
     emptySince: datetime | None
+    attempt: int
     failures: int
     heard: str
     heardAt: datetime | None
@@ -70,5 +71,6 @@ def move(
         unschedulable=True if made.cordon and not view.node.spec.unschedulable else None,
         admits=admits,
         again=view.operation.id if admits and view.operation else "",
+        policy=operation.policy if admits else "",
         install=bool(admits) and operation.install,
     )

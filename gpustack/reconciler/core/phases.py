@@ -14,15 +14,19 @@ anything is done. Every phase has a deadline that was stored when it began (reco
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
+from ...api import keys
 from ...api.node_policy import NodePolicy
-from . import acting, evictions, pods, verify, windows
-from .actions import Action, DeletePod, Evict, Tell
+from ...api.pods import Pod
+from . import acting, evictions, others, pods, verify, windows
+from .actions import Action, DeletePod, Evict, PatchNode, Tell
 from .admission import stopped, untolerable
 from .closing import abandon, close, quarantine
+from .images import image_trouble
 from .moves import Changes, move
 from .record import Operation
 from .snapshot import Snapshot
@@ -37,6 +41,7 @@ LONGEST = timedelta(days=1)
 """How long Acting or Verifying may take under no policy, or without a deadline."""
 GRACE = timedelta(minutes=5)
 """By which a record's deadline may be later than the policy has it now."""
+AGAIN = "cordoned again: somebody uncordoned it"
 RECORDONS = 5
 """How often a cordon that somebody took away is put back before the operation gives up."""
 
@@ -51,33 +56,74 @@ class Step:
     again: float = 300.0
 
 
-def step(known: Snapshot, view: View, operation: Operation) -> Step:
-    """The next step of OPERATION on its node."""
+def step(known: Snapshot, view: View, operation: Operation, unsure: str = "") -> Step:
+    """The next step of OPERATION on its node. UNSURE: why it isn't known whether it still is for what is due, so that
+    the point of no return waits."""
     if operation.returnable:
-        forward = _held if operation.phase == "Held" else _evicting
-        return _give_up(known, view, operation) or _cordon(known, view, operation) or forward(known, view, operation)
-    if patch := acting.labels_lost(known, view, operation):
-        return Step([patch])
-    if operation.phase == "Acting":
-        return _acting(known, view, operation)
-    if operation.phase == "Verifying":
-        return _verifying(known, view, operation)
-    return _quarantine(known, view, operation)
+        return _returnable(known, view, operation, unsure)
+    forward = {"Acting": _acting, "Verifying": _verifying}.get(operation.phase, _quarantine)
+    made = forward(known, view, operation)
+    if any(isinstance(action, PatchNode) for action in made.actions):
+        return made
+    # What others undo is done again beside all else, and never in its place: who undoes it each time stops nothing.
+    if operation.cordon and not view.node.spec.unschedulable and operation.phase != "Quarantine":
+        made.actions.insert(0, move(known, view, operation, AGAIN))
+        made.reason = f"{AGAIN}; {made.reason}" if made.reason else AGAIN
+    elif patch := acting.labels_lost(known, view, operation):
+        made.actions.insert(0, patch)
+        made.reason = f"labels were lost; {made.reason}" if made.reason else "labels were lost"
+    return made
 
 
-def _give_up(known: Snapshot, view: View, operation: Operation) -> Step | None:
-    """Release what has not been touched and no longer should be: every gate that stands against going on is asked again
-    until the point of no return. A window that has closed is not one of them once pods were evicted:
-    nobody gets those back.
+def _returnable(known: Snapshot, view: View, operation: Operation, unsure: str) -> Step:
+    """The next step before the point of no return."""
+    if why := _stopped(known, view, operation):
+        return _released(known, view, operation, why, failed=False)
+    if step := _cordon(known, view, operation):
+        return step
+    listed = known.pods.get(view.name)
+    if listed is None:
+        return _unread(known, view, operation)
+    made = (_held if operation.phase == "Held" else _evicting)(known, view, operation, listed)
+    if unsure and any(_begins(action) for action in made.actions):
+        if _past(known, view, operation):
+            return _released(known, view, operation, unsure, failed=True)
+        return Step(reason=unsure, again=30)
+    return made
+
+
+def _begins(action: Action) -> bool:
+    """Whether ACTION passes the point of no return."""
+    return isinstance(action, PatchNode) and action.labels.get(keys.PHASE) == "Acting"
+
+
+def _stopped(known: Snapshot, view: View, operation: Operation) -> str:
+    """Why what has not been touched no longer should be: every gate that stands against going on is asked again until
+    the point of no return. A window that has closed is not one of them once pods were evicted, nor is somebody who
+    begins to work on the node then: nobody gets those back.
     """
     policy = view.policy
     if view.held:
-        return Step([abandon(known, view, operation, view.held, failed=False)])
+        return view.held
     if policy is None or policy.uid != operation.policy:
-        return Step([abandon(known, view, operation, "the node no longer belongs to the policy", failed=False)])
+        return "the node no longer belongs to the policy"
     if why := stopped(known, policy) or leaving(view) or untolerable(view):
-        return Step([abandon(known, view, operation, why, failed=False)])
-    return None
+        return why
+    if policy.status.breaker.open:
+        return policy.status.breaker.message
+    if operation.phase == "Held" and (busy := others.in_hand(view, new=False)):
+        return busy[1]
+    brings = {"driver", "repair"} & set(operation.acts) and not operation.restartOnly
+    trouble = image_trouble(known, operation.target.revision) if brings else ""
+    return f"the driver's image can't be pulled elsewhere: {trouble}" if trouble else ""
+
+
+def _released(
+    known: Snapshot, view: View, operation: Operation, why: str, *, failed: bool, whose: Pod | None = None
+) -> Step:
+    """Give the node back, and say so on it: who was told that it is taken is told that it is not."""
+    told = Tell(view.name, "OperationReleased", why, warning=failed)
+    return Step([abandon(known, view, operation, why, failed=failed, whose=whose)], [told])
 
 
 def _cordon(known: Snapshot, view: View, operation: Operation) -> Step | None:
@@ -85,35 +131,33 @@ def _cordon(known: Snapshot, view: View, operation: Operation) -> Step | None:
     if not operation.cordon or view.node.spec.unschedulable:
         return None
     if operation.recordons >= RECORDONS:
-        return Step([abandon(known, view, operation, "somebody keeps uncordoning the node", failed=True)])
+        return _released(known, view, operation, "somebody keeps uncordoning the node", failed=True)
     changes: Changes = {"recordons": operation.recordons + 1, "phase": "Held", "step": ""}
-    return Step([move(known, view, operation, "cordoned again: somebody uncordoned it", **changes)])
+    return Step([move(known, view, operation, AGAIN, **changes)])
 
 
-def _unread(known: Snapshot, view: View) -> Step:
+def _unread(known: Snapshot, view: View, operation: Operation) -> Step:
     """Its pods were to be listed, and were not."""
-    why = known.unread.get(view.name)
-    return Step(reason=f"its pods could not be read: {why}" if why else "its pods could not be read", again=5)
+    said = known.unread.get(view.name)
+    why = f"its pods could not be read: {said}" if said else "its pods could not be read"
+    if said and _past(known, view, operation):
+        return _released(known, view, operation, why, failed=True)
+    return Step(reason=why, again=5)
 
 
-def _held(known: Snapshot, view: View, operation: Operation) -> Step:
+def _held(known: Snapshot, view: View, operation: Operation, listed: Sequence[Pod]) -> Step:
     """Wait for the pods that the policy says to wait for."""
-    listed = known.pods.get(view.name)
-    if listed is None:
-        return _unread(known, view)
-    wait = operation.finish.wait
-    left = pods.awaited(listed, wait.podSelector, uses_of(known, view))
-    waited = max(known.now - operation.since, timedelta(0))
-    if left and wait.timeoutSeconds == 0 and waited >= HELD_FOR:
-        why = f"{left[0].key} still runs; the slot goes to another node"
-        return Step([abandon(known, view, operation, why, failed=True)])
-    if left and not _past(known.now, operation):
+    left = pods.awaited(listed, operation.finish.wait.podSelector, uses_of(known, view))
+    if left and not _past(known, view, operation):
         return Step(reason=f"waits for {len(left)} pods to finish, the first is {left[0].key}", again=30)
+    if left and operation.finish.wait.timeoutSeconds == 0:
+        why = f"{left[0].key} still runs; the slot goes to another node"
+        return _released(known, view, operation, why, failed=True, whose=left[0])
     if operation.restartOnly:
         return Step([acting.enter(known, view, operation, operation.acts[0])])
     using = pods.to_evict(listed, uses_of(known, view))
     if view.policy and (why := _outside(known, view.policy) or evictions.too_long(known, view.policy, using)):
-        return Step([abandon(known, view, operation, why, failed=False)])
+        return _released(known, view, operation, why, failed=False)
     limit = operation.finish.podDeletion.timeoutSeconds
     return Step([move(known, view, operation, "evict what uses the GPUs", phase="Evicting", seconds=limit)])
 
@@ -123,11 +167,8 @@ def _outside(known: Snapshot, policy: NodePolicy) -> str:
     return "" if windows.is_open(policy.spec.upgrade.windows, known.now) else "the window closed before it was emptied"
 
 
-def _evicting(known: Snapshot, view: View, operation: Operation) -> Step:
+def _evicting(known: Snapshot, view: View, operation: Operation, listed: Sequence[Pod]) -> Step:
     """Evict what uses the GPUs; where that does not free them in time and a drain is allowed, drain."""
-    listed = known.pods.get(view.name)
-    if listed is None:
-        return _unread(known, view)
     uses = uses_of(known, view)
     finish = operation.finish
     draining = operation.step == "drain"
@@ -135,17 +176,15 @@ def _evicting(known: Snapshot, view: View, operation: Operation) -> Step:
     left = pods.to_drain(listed, uses, finish.drain) if draining else pods.to_evict(listed, uses)
     if not left:
         return _empty(known, view, operation)
-    if operation.emptySince is not None:
-        return Step([move(known, view, operation, "a pod uses its GPUs again", emptySince=None)])
     stuck = [text for pod in left if (text := pods.obstacle(pod, how, finish.podRules if uses.gpu(pod) else ()))]
-    if stuck or evictions.over(known, operation, left):
+    if stuck or evictions.over(known, view, _until(known, view, operation), left):
         why = stuck[0] if stuck else evictions.leaves(known, left)
         if finish.drain.enable and not draining:
             limit = finish.drain.timeoutSeconds
             return Step([move(known, view, operation, f"drain: {why}", phase="Evicting", step="drain", seconds=limit)])
-        named = evictions.in_the_way(known, left)
-        told = Tell(view.name, "OperationReleased", why, warning=True)
-        return Step([abandon(known, view, operation, why, failed=True, whose=named)], [told])
+        return _released(known, view, operation, why, failed=True, whose=evictions.in_the_way(known, left))
+    if operation.emptySince is not None:
+        return Step([move(known, view, operation, "a pod uses its GPUs again", emptySince=None)])
     asked = [
         evictions.removal(known, view, operation, pod, f"uses a GPU of {view.name}")
         for pod in evictions.now_due(known, left)
@@ -158,8 +197,8 @@ def _empty(known: Snapshot, view: View, operation: Operation) -> Step:
     if operation.emptySince is None:
         return Step([move(known, view, operation, "nothing uses the GPUs", emptySince=known.now)])
     if not view.node.ready:
-        if _past(known.now, operation):
-            return Step([abandon(known, view, operation, "the node is not Ready", failed=True)])
+        if _past(known, view, operation):
+            return _released(known, view, operation, "the node is not Ready", failed=True)
         return Step(reason="nothing uses the GPUs, and the node is not Ready", again=30)
     if known.now - operation.emptySince >= EMPTY_FOR:
         return Step([acting.enter(known, view, operation, operation.acts[0])])
@@ -169,13 +208,9 @@ def _empty(known: Snapshot, view: View, operation: Operation) -> Step:
 def _acting(known: Snapshot, view: View, operation: Operation) -> Step:
     """Do it, and see that it was done. Until then the node is nobody's: its cordon is put back, and pods that were
     bound to it nevertheless are evicted, since they keep the old driver in use."""
-    if operation.cordon and not view.node.spec.unschedulable:
-        return Step([move(known, view, operation, "cordoned again: somebody uncordoned it")])
     made = acting.act(known, view, operation)
     if made.failed:
         return _failed(known, view, operation, made.reason)
-    if made.patch:
-        return Step([made.patch])
     if made.done:
         following = acting.following(operation)
         if following:
@@ -183,10 +218,14 @@ def _acting(known: Snapshot, view: View, operation: Operation) -> Step:
         limit = operation.finish.verifySeconds
         return Step([move(known, view, operation, "see that all is well", phase="Verifying", step="", seconds=limit)])
     if _over(known, view, operation) and not made.unanswered:
-        why = f"{operation.step or operation.kind} did not end in time: {made.reason}"
+        said = made.reason or (made.patch.why if made.patch else "")
+        why = f"{operation.step or operation.kind} did not end in time: {said}"
         return _failed(known, view, operation, why)
+    if made.patch:
+        return Step([made.patch])
     evicted, why = _intruders(known, view, operation)
-    return Step([*made.deletions, *evicted], reason=why or made.reason, again=5 if why else made.again)
+    reason = f"{why or made.reason}; it counts once this has ended: {view.held}" if view.held else why or made.reason
+    return Step([*made.deletions, *evicted], reason=reason, again=5 if why else made.again)
 
 
 def _intruders(known: Snapshot, view: View, operation: Operation) -> tuple[list[Evict | DeletePod], str]:
@@ -198,9 +237,7 @@ def _intruders(known: Snapshot, view: View, operation: Operation) -> tuple[list[
     asked = [
         evictions.removal(known, view, operation, pod, f"uses a GPU of {view.name}, which is worked on")
         for pod in using
-        if not pods.obstacle(pod, how, rules)
-        and not pod.terminating
-        and known.backoff.get(pod.uid, known.now) <= known.now
+        if not pods.obstacle(pod, how, rules) and evictions.askable(known, pod)
     ]
     if not using:
         return asked, ""
@@ -216,7 +253,8 @@ def _verifying(known: Snapshot, view: View, operation: Operation) -> Step:
         return Step([extra]) if extra else _done(known, view, operation)
     if _over(known, view, operation):
         return _failed(known, view, operation, "; ".join(problems))
-    return Step([*verify.nudges(known, view, operation)], reason=problems[0], again=15)
+    evicted, why = _intruders(known, view, operation)
+    return Step([*verify.nudges(known, view, operation), *evicted], reason=why or problems[0], again=15)
 
 
 def _quarantine(known: Snapshot, view: View, operation: Operation) -> Step:
@@ -233,8 +271,23 @@ def _quarantine(known: Snapshot, view: View, operation: Operation) -> Step:
     return Step([*nudges], reason=f"quarantined: {operation.reason}; {again}", again=60)
 
 
-def _past(now: datetime, operation: Operation) -> bool:
-    return operation.deadline is not None and now >= operation.deadline
+def _until(known: Snapshot, view: View, operation: Operation) -> datetime | None:
+    """By when a phase before the point of no return has to be over; None for never. What a record says of times is not
+    believed beyond what was seen, and without a limit a wait keeps its slot for an hour."""
+    finish = operation.finish
+    held, emptied = finish.wait.timeoutSeconds, finish.drain if operation.step == "drain" else finish.podDeletion
+    seconds = (held or int(HELD_FOR.total_seconds())) if operation.phase == "Held" else emptied.timeoutSeconds
+    seen = known.seen.since(view.node.uid, f"{operation.phase} {operation.step}", known.now)
+    limits = [known.now - seen + span(seconds) + GRACE, operation.since + span(seconds)] if seconds else []
+    if view.admitted and seconds:
+        limits.append(view.admitted + span(held + finish.podDeletion.timeoutSeconds) + LONGEST)
+    return min([*limits, *([operation.deadline] if operation.deadline else [])], default=None)
+
+
+def _past(known: Snapshot, view: View, operation: Operation) -> bool:
+    """Whether a phase before the point of no return has taken too long; an hour where it has no limit."""
+    until = _until(known, view, operation) or operation.since + HELD_FOR
+    return known.now >= until
 
 
 def _over(known: Snapshot, view: View, operation: Operation) -> bool:
@@ -247,12 +300,16 @@ def _over(known: Snapshot, view: View, operation: Operation) -> bool:
         times = policy.spec.deadlines
         limit = span(max(times.driver, times.verifying) + times.mig + times.migReboot)
     seen = known.seen.since(view.node.uid, f"{operation.phase} {operation.step}", known.now)
-    return _past(known.now, operation) or max(seen, known.now - operation.since) > limit + GRACE
+    late = operation.deadline is not None and known.now >= operation.deadline
+    return late or max(seen, known.now - operation.since) > limit + GRACE
 
 
 def _failed(known: Snapshot, view: View, operation: Operation, why: str) -> Step:
-    told = Tell(view.name, "Quarantined", f"{operation.kind}: {why}", warning=True)
-    return Step([quarantine(known, view, operation, why)], [told])
+    again = (
+        "it is tried again by itself" if operation.attempt < operation.finish.maxAttempts else "nobody tries it again"
+    )
+    what = f"{operation.kind}: {why}; the node stays cordoned, and {again}; now: gpustack rollout retry {view.name}"
+    return Step([quarantine(known, view, operation, why)], [Tell(view.name, "Quarantined", what, warning=True)])
 
 
 def _done(known: Snapshot, view: View, operation: Operation) -> Step:

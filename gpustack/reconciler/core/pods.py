@@ -167,6 +167,16 @@ def longest_first(pods: Sequence[Pod]) -> list[Pod]:
     return [pod for pod in pods if longest - grace(pod) <= TOGETHER]
 
 
+def in_turn(pods: Sequence[Pod]) -> timedelta:
+    """How long all of PODS may take to end, one batch after the other."""
+    left, taken = list(pods), timedelta(0)
+    while left:
+        batch = longest_first(left)
+        taken += max(map(grace, batch))
+        left = [pod for pod in left if pod not in batch]
+    return taken
+
+
 def ending(pods: Iterable[Pod], now: datetime) -> str:
     """Which of PODS was told to end and has not, and what that means; "" where there is none."""
     for pod in pods:

@@ -15,7 +15,7 @@ from . import evictions
 from .actions import Action, Tell, Wait, Why
 from .admission import Candidate, gate
 from .budget import Budget
-from .images import image_trouble
+from .images import PATIENCE, for_long, image_trouble, pulls
 from .layouts import unread
 from .pioneer import Pioneers
 from .snapshot import Snapshot
@@ -76,7 +76,8 @@ def queue(so_far: Pass, trials: int = 0) -> Queue:
     With TRIALS it is asked which evictions to try: candidates that nothing but a trial can stop, at most so many.
     """
     known = so_far.known
-    budget = Budget(so_far.views, known.policies, known.admitting)
+    stuck = {view.node.uid for view in so_far.views if _stuck(known, view)}
+    budget = Budget(so_far.views, known.policies, known.admitting, stuck)
     for view, looked in zip(so_far.views, so_far.looked, strict=True):
         if looked.taken_over:
             budget.take(view)
@@ -139,14 +140,38 @@ def _gates(so_far: Pass, candidate: Candidate, trouble: Callable[[str], str]) ->
     return None
 
 
-def _order(known: Snapshot, budget: Budget, candidate: Candidate) -> tuple[int, bool, list[int], int, int, str]:
-    """Last those that could not be changed when they had their turn; broken nodes first, then as the policy orders
-    them, then where the fewest are out of service, then by what runs there as far as it is known, then by name."""
+def _stuck(known: Snapshot, view: View) -> bool:
+    """Whether a node that is worked on can't get on for a reason of its own, for an hour: it stays unavailable, and its
+    slot is another one's."""
+    operation = view.operation
+    if operation is None or view.admitted is None or known.now - view.admitted < PATIENCE:
+        return False
+    pulling = [pod for pod in known.driver_pods.get(view.name, ()) if pulls(pod)]
+    return view.node.uid in known.setbacks or any(for_long(known, pod) for pod in pulling)
+
+
+def _order(known: Snapshot, budget: Budget, candidate: Candidate) -> tuple[int, bool, bool, list[int], int, int, str]:
+    """Last those that could not be changed when they had their turn, and those that have failed; broken nodes first,
+    then as the policy orders them, then where the fewest are out of service, then by what runs there as far as it is
+    known, then by name. A node that fails, or asks to be tried again, takes nobody's turn."""
     view, upgrade = candidate.view, candidate.policy.spec.upgrade
-    setbacks = known.setbacks.get(view.node.uid, 0)
+    setbacks = _set_back(known, view)
     ranks = [_rank(each, view.labels.get(each.label, "")) for each in upgrade.order or ()]
     used = known.used.get(view.node.uid, sys.maxsize) if upgrade.leastUsed else 0
-    return setbacks, "repair" not in candidate.due.acts, ranks, budget.down_nearby(view), used, view.name
+    failed, whole = candidate.again is not None, "repair" not in candidate.due.acts
+    return setbacks, failed, whole, ranks, budget.down_nearby(view), used, view.name
+
+
+SET_BACK = "set back"
+
+
+def _set_back(known: Snapshot, view: View) -> int:
+    """How often in a row the node could not be changed: for an hour also where another leader has seen that."""
+    uid = view.node.uid
+    tries, first = known.setbacks.get(uid, 0), known.seen.first.get((uid, SET_BACK))
+    lately = tries > 0 or (first is not None and known.now - first < PATIENCE)
+    known.seen.since(uid, SET_BACK, known.now, holds=lately)
+    return tries or int(lately)
 
 
 def uncounted(known: Snapshot, candidate: Candidate) -> bool:

@@ -179,11 +179,13 @@ class Memory(Slim, kw_only=True):
 class Entry(msgspec.Struct, frozen=True, array_like=True):
     """An open operation in the ledger: its id, and when it was admitted, in seconds since 1970. One that is tried again
     keeps the id of the attempt before until the next has a record: whoever announced it may never have written it.
+    `policy` is how the UID of its NodePolicy begins: what a node says of that is not believed.
     """
 
     op: str
     at: int
     before: str = ""
+    policy: str = ""
 
     def lists(self, op: str) -> bool:
         """Whether the operation OP is the one that is open."""

@@ -1,8 +1,8 @@
 """What a pass knows: the cluster at one moment, as plain data. `engine.decide` is a function of this and of nothing
 else, and changes nothing of it.
 
-Times that need no surviving (how long a label has been gone) are in `Seen`, which a decision hands on to the next pass:
-after a restart they begin anew, which makes a wait longer and never shorter.
+Times that stand on no object (how long a label has been gone) are in `Seen`, which a decision hands on to the next
+pass, and the Lease to the next leader.
 """
 
 from __future__ import annotations
@@ -157,6 +157,8 @@ class Snapshot:
     seen: Seen = field(default_factory=Seen)
     backoff: Mapping[str, datetime] = field(default_factory=dict)
     """Pods, by UID, that are not to be evicted again before that time."""
+    came_again: Mapping[str, tuple[datetime, datetime]] = field(default_factory=dict)
+    """By whose pod it was (evictions.py): when one was last evicted, and until when one that came since stays."""
     refusals: Mapping[str, str] = field(default_factory=dict)
     """Why the last eviction of a pod, by UID, was refused."""
     by_budgets: frozenset[str] = frozenset()

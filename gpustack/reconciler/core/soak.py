@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 from ...api import keys
@@ -24,6 +24,9 @@ from .view import View, policy_of
 if TYPE_CHECKING:
     from .queue import Looked
 
+UNSAID_FOR = timedelta(minutes=5)
+"""How long a node that is proved waits for the status to say that it soaks."""
+
 
 def soaks(known: Snapshot, views: Sequence[View], looked: Sequence[Looked]) -> tuple[list[Looked], dict[str, Soak]]:
     """What happens on the nodes in this pass, LOOKED, and how long the rollout of each policy soaks, by its UID."""
@@ -35,21 +38,23 @@ def soaks(known: Snapshot, views: Sequence[View], looked: Sequence[Looked]) -> t
     after = {operation.policy: name for name, operation in ending.items()}
     made = {policy.uid: _of(policy, after.get(policy.uid, ""), known.now) for policy in known.policies}
     left = [
-        _not_yet(each) if view.name in ending and _unsaid(known, view.name, ending[view.name]) else each
+        _not_yet(each) if view.name in ending and _unsaid(known, view, ending[view.name]) else each
         for view, each in zip(views, looked, strict=True)
     ]
     return left, {uid: soak for uid, soak in made.items() if soak}
 
 
-def _unsaid(known: Snapshot, node: str, operation: Operation) -> bool:
-    """Whether OPERATION must not end on NODE yet, since the status of its policy doesn't say that the node soaks. Past
-    its deadline it ends whatever the status says, or the node would be quarantined for that.
+def _unsaid(known: Snapshot, view: View, operation: Operation) -> bool:
+    """Whether OPERATION must not end on the node yet, since the status of its policy doesn't say that it soaks. Past
+    its deadline, and after a few minutes, it ends whatever the status says: somebody may let nobody write that.
     """
     policy = policy_of(known, operation.policy)
     if policy is None or not policy.spec.upgrade.soakSeconds:
         return False
     said, deadline = policy.status.soak, operation.deadline
-    return not (said and said.after == node) and (deadline is None or known.now < deadline)
+    if (said and said.after == view.name) or (deadline is not None and known.now >= deadline):
+        return False
+    return known.seen.since(view.node.uid, "soak unsaid", known.now) < UNSAID_FOR
 
 
 def _not_yet(looked: Looked) -> Looked:

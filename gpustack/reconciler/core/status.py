@@ -22,7 +22,7 @@ from .words import brief
 NAMES = 20
 """How many nodes a reason names."""
 SUSPENDED: dict[str, str] = {"paused": "Paused", "hold": "Held", "window": "WindowClosed", "breaker": "BreakerOpen"}
-"""Kinds of waiting that somebody chose, as reasons of RolledOut; the others are "Waiting"."""
+"""Kinds of waiting that somebody chose, as reasons of RolledOut."""
 
 
 @dataclass(frozen=True)
@@ -114,11 +114,12 @@ def _rollout(tally: Tally, switch: Breaker, waiting: Sequence[Waiting]) -> tuple
         return "BreakerOpen", f"{counts}; {switch.message}"
     if tally.operating:
         return "RollingOut", f"{counts}, {tally.operating} are worked on"
+    others = sorted((each for each in waiting if each.reason not in SUSPENDED), key=lambda each: -each.count)
     chosen = [SUSPENDED[each.reason] for each in waiting if each.reason in SUSPENDED]
-    others = [each for each in waiting if each.reason not in SUSPENDED]
     if chosen and not others:
         return chosen[0], counts
-    return "Waiting", counts + "".join(f"; {each.count} wait: {each.reason}" for each in waiting)
+    first = "".join(part.capitalize() for part in others[0].reason.split("-")) if others else ""
+    return f"Waiting{first}", counts + "".join(f"; {each.count} wait: {each.reason}" for each in waiting)
 
 
 def _condition(policy: NodePolicy, now: datetime, row: tuple[str, bool, str, str]) -> Condition:

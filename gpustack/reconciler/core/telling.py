@@ -30,9 +30,12 @@ def _where(operation: Operation) -> tuple[str, str, str]:
 def _words(node: str, operation: Operation) -> str:
     what = f"{operation.kind} ({operation.target})"
     back = f"to have it back: kubectl label node {node} {keys.HOLD}=true"
+    if operation.acted:
+        back = "it has failed before, and stays cordoned until it works"
     until = _until(operation.deadline)
     if operation.phase == "Held":
         waits = f"; waits for pods of {operation.finish.wait.podSelector}" if operation.finish.wait.podSelector else ""
+        until = until or ", for an hour at the latest"
         return f"cordoned for {what}, attempt {operation.attempt}{waits}{until}; {back}"
     if operation.phase == "Evicting":
         how = "drained" if operation.step == "drain" else "emptied of pods that use its GPUs"

@@ -48,7 +48,8 @@ def _problems(known: Snapshot, view: View, operation: Operation) -> Iterator[str
         if not any(pod.ready for pod in pods):
             yield "no validator is ready"
         elif not any(pod.ready and fresh(pod, operation) for pod in pods):
-            yield "the validator has not run since"
+            refused = next((f"; {pod.key}: {known.refusals[pod.uid]}" for pod in pods if pod.uid in known.refusals), "")
+            yield f"the validator has not run since{refused}"
 
 
 def _resources(view: View, operation: Operation) -> Iterator[str]:
@@ -97,6 +98,9 @@ def fresh(pod: Pod, operation: Operation) -> bool:
     none."""
     if operation.restartOnly or operation.acted is None:
         return True
+    made = pod.metadata.creationTimestamp
+    if made is not None and made > operation.acted:
+        return True  # by the API server's clock: that of the node may be wrong
     started = [each.state.running.startedAt for each in pod.status.containerStatuses if each.state.running]
     # Times of containers are whole seconds.
     return bool(started) and all(at is not None and at >= operation.acted.replace(microsecond=0) for at in started)

@@ -8,13 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from functools import cached_property
+from typing import TypeVar
 
 import msgspec
 
 from ...api import keys
 from ...api.daemon_sets import DaemonSet
-from ...api.node_policy import NodePolicy
+from ...api.node_policy import Drain, NodePolicy, PodDeletion
 from ...api.objects import Node, Taint, count
 from ...api.pods import Pod
 from .pods import RESOURCES, Uses
@@ -39,6 +41,8 @@ class View:
     """Whether an operation is open here of which the record can't be read."""
     drivers: tuple[DriverSet, ...] = ()
     """The driver DaemonSets of the policy that run on this node: one, if all is well. No policy: the record's."""
+    admitted: datetime | None = None
+    """When the open operation was admitted, by the ledger, which no node can write; None where there is none."""
 
     @property
     def name(self) -> str:
@@ -188,7 +192,9 @@ def view(known: Snapshot, node: Node) -> View:
     open_, other = ledgered(known, node, operation)
     policy = policies[0] if len(policies) == 1 else None
     drivers = _drivers(known.driver_sets, policy, node) if policy else _recorded(known, open_)
-    made = View(node, policies, open_, last, memory, other, drivers=tuple(drivers))
+    entry = (known.ledger or {}).get(node.uid) if open_ else None
+    admitted = datetime.fromtimestamp(entry.at, UTC) if entry else None
+    made = View(node, policies, open_, last, memory, other, drivers=tuple(drivers), admitted=admitted)
     return replace(made, drivers=()) if drivers and made.barred("driver") else made
 
 
@@ -210,23 +216,40 @@ def ledgered(known: Snapshot, node: Node, operation: Operation | None) -> tuple[
     entry = known.ledger.get(node.uid)
     if entry is None or not entry.lists(operation.id):
         return None, operation
+    if entry.policy and not operation.policy.startswith(entry.policy):
+        uid = next((each.uid for each in known.policies if each.uid.startswith(entry.policy)), entry.policy)
+        operation = msgspec.structs.replace(operation, policy=uid)
     policy = policy_of(known, operation.policy)
     return (bounded(operation, policy) if policy else operation), None
 
 
 def bounded(operation: Operation, policy: NodePolicy) -> Operation:
     """OPERATION with no more attempts, time and power over pods than POLICY gives."""
-    limits, said = policy.spec.deadlines, operation.finish
+    limits, said, upgrade = policy.spec.deadlines, operation.finish, policy.spec.upgrade
+    wait, delete, drain = upgrade.waitForCompletion, upgrade.podDeletion, upgrade.drain
     finish = msgspec.structs.replace(
         said,
+        wait=msgspec.structs.replace(said.wait, timeoutSeconds=min(said.wait.timeoutSeconds, wait.timeoutSeconds)),
+        podDeletion=_milder(said.podDeletion, delete),
+        drain=msgspec.structs.replace(_milder(said.drain, drain), enable=said.drain.enable and drain.enable),
         driverSeconds=min(said.driverSeconds, limits.driver),
         migSeconds=min(said.migSeconds, limits.mig + (limits.migReboot if policy.spec.migReboot else 0)),
         verifySeconds=min(said.verifySeconds, limits.verifying),
-        maxAttempts=min(said.maxAttempts, policy.spec.upgrade.maxAttempts),
-        podRules=policy.spec.upgrade.podRules or [],
-        ignoreBudgets=said.ignoreBudgets and policy.spec.upgrade.ignoreBudgetsAfter is not None,
+        maxAttempts=min(said.maxAttempts, upgrade.maxAttempts),
+        podRules=upgrade.podRules or [],
+        ignoreBudgets=said.ignoreBudgets and upgrade.ignoreBudgetsAfter is not None,
     )
     return msgspec.structs.replace(operation, finish=finish)
+
+
+H = TypeVar("H", PodDeletion, Drain)
+
+
+def _milder(said: H, given: H) -> H:
+    """What both SAID and GIVEN let do to pods, and for how long; 0 seconds are no limit."""
+    seconds = min(filter(None, (said.timeoutSeconds, given.timeoutSeconds)), default=0)
+    force, data = said.force and given.force, said.deleteEmptyDir and given.deleteEmptyDir
+    return msgspec.structs.replace(said, timeoutSeconds=seconds, force=force, deleteEmptyDir=data)
 
 
 def selects(selector: Mapping[str, str], labels: Mapping[str, str]) -> bool:

@@ -9,6 +9,7 @@ is: a node that can't be asked delays no other.
 from __future__ import annotations
 
 import asyncio
+import sys
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
@@ -154,6 +155,7 @@ class Sources:
             foreign=foreign(self.deployments.all()),
             seen=self.seen,
             backoff=self.refusals.backoff(),
+            came_again=self.refusals.came_again(),
             refusals=self.refusals.texts(),
             by_budgets=self.refusals.by_budgets(),
             kept=self._kept,
@@ -178,6 +180,8 @@ class Sources:
             if (listed := known.pods.get(node.name)) is not None:
                 using = to_evict(listed, uses_of(known, view(known, node)))
                 self._used[node.uid] = len(using), known.now
+            elif node.name in known.unread:  # whose pods nobody can count goes last, and takes no other's place
+                self._used[node.uid] = sys.maxsize, known.now
 
     def _fresh(self, now: datetime) -> Mapping[str, int]:
         self._used = {uid: each for uid, each in self._used.items() if now - each[1] < COUNTED_FOR}

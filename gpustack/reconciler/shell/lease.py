@@ -17,7 +17,7 @@ import contextlib
 import secrets
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from datetime import UTC
+from datetime import UTC, datetime
 from typing import Any, TypeVar
 
 import msgspec
@@ -25,7 +25,7 @@ import msgspec
 from ...api import keys
 from ...api.objects import Lease
 from ..core import record
-from ..core.snapshot import Announced
+from ..core.snapshot import Announced, Seen
 from .clock import Clock
 from .cluster import LEASES, NODES, ApiError, Cluster, Conflict, NotFound, Selection, Unreachable
 from .log import Log
@@ -34,9 +34,12 @@ NAME = "gpustack-reconciler"
 LOOSE_FOR = 60.0
 """Seconds after which an admission counts no more that can't be fenced: the API server ends a request by then, and what
 it answers us it answers a late one."""
+KEPT = 1000
+"""How many times since when something is so the Lease has room for."""
 CLOSED_FOR = 120.0
 """Seconds without a record after which an operation is out of the ledger."""
 
+NOTHING = Seen()
 A = TypeVar("A")
 
 
@@ -46,13 +49,15 @@ class NotLeadingError(ApiError):
 
 class Admission(msgspec.Struct, frozen=True):
     """An announced admission: the node by name, and the operation that is to begin there; the version of the node that
-    the write carries, whether it sets up a new node, and the failed operation whose record it replaces."""
+    the write carries, whether it sets up a new node, the failed operation whose record it replaces, and how the UID of
+    its policy begins."""
 
     node: str
     op: str
     version: str = ""
     install: bool = False
     again: str = ""
+    policy: str = ""
 
 
 @dataclass
@@ -96,13 +101,14 @@ class Elector:
     seen: Lease | None = None
     contact: float = float("-inf")
     """When the Lease was last read or written, by the steady clock."""
-    _since: float = 0.0
+    _unchanged: float = 0.0
     """Since when the Lease has been seen as it is."""
     _until: float = float("-inf")
     _unanswered: bool = False
     """Whether it isn't known what became of our last write."""
     _admitting: dict[str, Admission] = field(default_factory=dict)
     _open: dict[str, record.Entry] = field(default_factory=dict)
+    _since: dict[str, int] = field(default_factory=dict)
     _closed: dict[str, float] = field(default_factory=dict)
     """Since when no record has been seen of an operation that is open by the ledger, by node UID."""
     _under_way: set[str] = field(default_factory=set)
@@ -138,10 +144,26 @@ class Elector:
         """The operations that were begun and have not ended, by node UID, as last seen; None without a Lease."""
         return None if self.seen is None else self._open
 
-    def tend(self, operations: Mapping[str, str]) -> None:
+    @property
+    def term(self) -> int:
+        """Which time of somebody's leading it is, as last seen."""
+        return (self.seen.spec.leaseTransitions or 0) if self.seen else 0
+
+    @property
+    def times(self) -> Seen:
+        """Since when the leader has seen what it waits for."""
+        pairs = (text.partition(" ")[::2] for text in self._since)
+        return Seen(
+            {pair: datetime.fromtimestamp(at, UTC) for pair, at in zip(pairs, self._since.values(), strict=True)}
+        )
+
+    def tend(self, operations: Mapping[str, str], seen: Seen = NOTHING) -> None:
         """Of what is in the ledger, that goes with the next renewal of which no record has been seen for a while.
-        OPERATIONS are those that records say to be open, by node UID: a watch may lag behind the write of one.
+        OPERATIONS are those that records say to be open, by node UID: a watch may lag behind the write of one. What was
+        SEEN goes into the Lease, for the next leader: the longest, as far as there is room.
         """
+        longest = sorted(seen.first.items(), key=lambda each: each[1])[:KEPT]
+        self._since = {f"{uid} {what}": int(at.timestamp()) for (uid, what), at in longest}
         now = self.clock.monotonic()
         begun = {uid for uid, each in self._open.items() if each.before and operations.get(uid) == each.op}
         self._open = {
@@ -191,7 +213,7 @@ class Elector:
                 return
             try:
                 await self._write(self._admitting)
-            except Conflict:
+            except (Conflict, NotFound):
                 await self._again(self._admitting)
         await self._settle()
 
@@ -202,10 +224,10 @@ class Elector:
             wanted = {**self._admitting, **admissions}
             at = int(self.clock.now().timestamp())
             self._closed = {uid: since for uid, since in self._closed.items() if uid not in admissions}
-            opened = {uid: record.Entry(each.op, at, each.again) for uid, each in admissions.items()}
+            opened = {uid: record.Entry(each.op, at, each.again, each.policy) for uid, each in admissions.items()}
             try:
                 await self._write(wanted, opened)
-            except Conflict:
+            except (Conflict, NotFound):
                 await self._again(wanted, opened)
             self._under_way |= admissions.keys()
 
@@ -233,7 +255,9 @@ class Elector:
             if not self._ours or self.seen is None:
                 return
             spec = {"holderIdentity": "", "leaseDurationSeconds": 1, "renewTime": self._time()}
-            body = {"metadata": {"resourceVersion": self.seen.metadata.resourceVersion}, "spec": spec}
+            notes = {keys.SINCE: _text(self._since)}
+            metadata = {"resourceVersion": self.seen.metadata.resourceVersion, "annotations": notes}
+            body = {"metadata": metadata, "spec": spec}
             await self.cluster.patch(LEASES, self.name, body, namespace=self.namespace)
             self.seen = None
 
@@ -257,7 +281,7 @@ class Elector:
         if self.seen is None or not self.seen.spec.holderIdentity:
             return True
         duration = self.seen.spec.leaseDurationSeconds or self.terms.duration
-        return self.clock.monotonic() - self._since > duration
+        return self.clock.monotonic() - self._unchanged > duration
 
     async def look(self) -> None:
         """Read the Lease, for who only wants to know."""
@@ -274,9 +298,11 @@ class Elector:
         self.contact = self.clock.monotonic()
         before = self.seen.metadata.resourceVersion if self.seen else ""
         if lease is None or lease.metadata.resourceVersion != before:
-            self._since = self.clock.monotonic()
+            self._unchanged = self.clock.monotonic()
         self.seen = lease
-        self._admitting, self._open = admissions_in(lease), _entries(lease, keys.LEDGER, dict[str, record.Entry])
+        if lease is not None:  # of one that somebody deleted all goes on that is known
+            self._admitting, self._open = admissions_in(lease), _entries(lease, keys.LEDGER, dict[str, record.Entry])
+            self._since = _entries(lease, keys.SINCE, dict[str, int])
 
     def _may_admit(self) -> None:
         if not self.leading:
@@ -287,10 +313,13 @@ class Elector:
     async def _again(
         self, admitting: Mapping[str, Admission], opened: Mapping[str, record.Entry] | None = None
     ) -> None:
-        """Somebody wrote the Lease. Where it is still ours (it was paused, say), write once more."""
-        mine = self._ours
+        """Somebody wrote the Lease. Where it is still ours (it was paused, say) or gone, write once more, with all that
+        is open: whoever took the ledger away did not know what it is for."""
+        mine, open_ = self._ours, self._open
         await self._read()
-        if not self._ours or not mine:
+        if mine and (self._ours or self.seen is None):
+            self._open = {**open_, **self._open}
+        else:
             self._until = float("-inf")
             raise NotLeadingError(f"the Lease is held by {self.seen.spec.holderIdentity if self.seen else 'nobody'}")
         if opened:
@@ -308,11 +337,12 @@ class Elector:
         if not self._ours:
             transitions = (self.seen.spec.leaseTransitions or 0) + 1 if self.seen else 0
             spec |= {"holderIdentity": self.identity, "acquireTime": spec["renewTime"], "leaseTransitions": transitions}
-        notes = {keys.ADMITTING: _text(admitting), keys.LEDGER: _text(ledger)}
+        notes = {keys.ADMITTING: _text(admitting), keys.LEDGER: _text(ledger), keys.SINCE: _text(self._since)}
         metadata: dict[str, Any] = {"annotations": notes}
         self._unanswered = True
         if self.seen is None:
-            made = {"metadata": {"name": self.name}, "spec": spec}
+            there = {key: text for key, text in notes.items() if text}
+            made = {"metadata": {"name": self.name, "annotations": there}, "spec": spec}
             answer = await self._soon(self.cluster.create(LEASES, made, namespace=self.namespace))
         else:
             metadata["resourceVersion"] = self.seen.metadata.resourceVersion
@@ -339,9 +369,8 @@ class Elector:
 
         Each by itself, first those that were longest not looked at: a node that can't be fenced holds up no other.
         """
-        now = self.clock.monotonic()
         waiting = {uid: each for uid, each in self._admitting.items() if uid not in self._under_way}
-        self._loose = {uid: self._loose.get(uid, Loose(now)) for uid in waiting}
+        self._loose = {uid: self._loose.get(uid, Loose(self._announced(uid))) for uid in waiting}
         settled = set()
         for uid, loose in sorted(self._loose.items(), key=lambda each: each[1].tried):
             if self.remaining < self.terms.deadline / 2:
@@ -353,6 +382,11 @@ class Elector:
             self._loose = {uid: each for uid, each in self._loose.items() if uid not in settled}
             await self.done(settled)
             self.changed()
+
+    def _announced(self, uid: str) -> float:
+        """When the admission on the node UID was announced, by the steady clock: perhaps to another leader."""
+        entry, now = self._open.get(uid), self.clock.monotonic()
+        return now - max(self.clock.now().timestamp() - entry.at, 0.0) if entry else now
 
     async def _over(self, uid: str, admission: Admission, loose: Loose) -> bool:
         """Whether the admission has come to pass, or can't any more; if that can't be found out, `loose` says why."""

@@ -88,7 +88,7 @@ class Performer:
         ]
         admissions = {
             action.uid: Admission(
-                action.node, action.admits, action.resource_version, action.install, again=action.again
+                action.node, action.admits, action.resource_version, action.install, action.again, action.policy[:8]
             )
             for action in firsts
         }
@@ -117,8 +117,11 @@ class Performer:
                     await self._do(action, outcome)
                 except ApiError as error:
                     outcome.failed[lane] = error
-                    if isinstance(action, PatchNode) and not isinstance(error, (NotLeadingError, NotFound)):
-                        self.sources.refusals.fail(action.uid, error, self.sources.clock.now())
+                    if isinstance(action, PatchNode | WriteLayouts) and not isinstance(
+                        error, NotLeadingError | NotFound
+                    ):
+                        about = action.uid if isinstance(action, PatchNode) else keys.LAYOUTS
+                        self.sources.refusals.fail(about, error, self.sources.clock.now())
                     level = self.log.debug if isinstance(error, (Conflict, NotFound)) else self.log.warning
                     level("not done", on=lane, action=type(action).__name__, error=str(error), status=error.status)
                     return
@@ -158,14 +161,17 @@ class Performer:
             await self._send(evict(self.cluster, pod))
         except (NotFound, Conflict):
             return  # it is gone
+        except NotLeadingError:
+            raise
         except ApiError as error:
-            if busy(error) or isinstance(error, NoAnswer | NotLeadingError):
-                raise
             refused = self.sources.refusals.refuse(pod.uid, error, self.sources.clock.now())
+            if busy(error) or isinstance(error, NoAnswer):  # it says nothing about this pod: the others are asked, too
+                outcome.failed[action.node] = error
             outcome.refused += 1
             self.log.warning("eviction refused", node=action.node, pod=pod.key, why=why(error), tries=refused.tries)
             return
         self.sources.refusals.clear(pod.uid)
+        self.sources.refusals.evicted(pod, self.sources.clock.now())
         self.log.info("evicted", node=action.node, pod=pod.key, why=action.why)
 
     async def _delete(self, action: DeletePod) -> None:
@@ -202,6 +208,7 @@ class Performer:
             await self.sources.layouts.reread(keys.LAYOUTS, where)
             raise
         self.sources.layouts.learn(answer)
+        self.sources.refusals.written(keys.LAYOUTS)
         self.log.info("wrote the layouts that the MIG managers read", config_map=f"{where}/{keys.LAYOUTS}")
 
     async def _send(self, request: Coroutine[Any, Any, A]) -> A:

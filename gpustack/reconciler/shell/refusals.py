@@ -12,7 +12,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
+from ...api import keys
 from ...api.pods import Pod
+from ..core.evictions import maker
 from ..core.snapshot import Precheck
 from ..core.spans import span
 from .cluster import PODS, ApiError, Cluster, Conflict, TooMany, Unreachable
@@ -46,11 +48,16 @@ class Refusals:
     nodes: dict[str, Refused] = field(default_factory=dict)
     writes: dict[str, Refused] = field(default_factory=dict)
     """Of changes of nodes that failed."""
+    makers: dict[str, tuple[datetime, Refused]] = field(default_factory=dict)
+    """When a pod of a maker's was last evicted that had come again, and until when the next one stays."""
 
     def refuse(self, pod: str, error: ApiError, now: datetime) -> Refused:
         """The pod with UID POD was not evicted, or not deleted."""
         seconds = error.retry_after if isinstance(error, TooMany) else 0.0
-        self.pods[pod] = Refused(why(error), *self._next(self.pods.get(pod), now, seconds), by_budget(error))
+        tries, until = self._next(self.pods.get(pod), now, seconds)
+        if busy(error) or isinstance(error, Unreachable):
+            until = now  # nobody has looked at it: that is no word on the pod
+        self.pods[pod] = Refused(why(error), tries, until, by_budget(error))
         return self.pods[pod]
 
     def block(self, node: str, check: Precheck, now: datetime) -> Precheck:
@@ -60,7 +67,7 @@ class Refusals:
         return check
 
     def fail(self, node: str, error: ApiError, now: datetime) -> None:
-        """A change of the node with UID NODE was not made.
+        """A change of the node with UID NODE, or of the layouts' ConfigMap by its name, was not made.
 
         What somebody else wrote at the same moment, or a connection that broke, is tried again at once, twice: it says
         nothing about the node. Whatever else the API server answers is its word on it.
@@ -70,7 +77,8 @@ class Refusals:
         passing = isinstance(error, (Conflict, Unreachable)) or busy(error)
         if passing and tries <= PASSING:
             until = now
-        self.writes[node] = Refused(f"the API server does not let the node be changed: {why(error)}", tries, until)
+        what = "it" if node == keys.LAYOUTS else "the node"
+        self.writes[node] = Refused(f"the API server does not let {what} be changed: {why(error)}", tries, until)
 
     def written(self, node: str) -> None:
         """The node with UID NODE was changed."""
@@ -83,6 +91,18 @@ class Refusals:
     def refused(self, now: datetime) -> Mapping[str, str]:
         """Nodes, by UID, that are not to be changed now, and why."""
         return {uid: each.text for uid, each in self.writes.items() if each.until > now}
+
+    def evicted(self, pod: Pod, now: datetime) -> None:
+        """POD was evicted. The first time, the like of it that comes since may be evicted at once."""
+        last = self.makers.get(maker(pod))
+        if last and (pod.metadata.creationTimestamp or now) <= last[0]:
+            return
+        tries, until = self._next(last[1] if last else None, now, 0.0)
+        self.makers[maker(pod)] = now, Refused("it comes again", tries, until if last else now)
+
+    def came_again(self) -> Mapping[str, tuple[datetime, datetime]]:
+        """As `Snapshot.came_again`."""
+        return {key: (at, each.until) for key, (at, each) in self.makers.items()}
 
     def clear(self, uid: str) -> None:
         """It was not refused."""
@@ -111,6 +131,7 @@ class Refusals:
         for of in (self.pods, self.nodes, self.writes):
             for uid in [uid for uid, each in of.items() if now - each.until > timedelta(hours=1)]:
                 del of[uid]
+        self.makers = {key: each for key, each in self.makers.items() if now - each[1].until <= timedelta(hours=1)}
 
     def _next(self, before: Refused | None, now: datetime, at_least: float) -> tuple[int, datetime]:
         tries = before.tries + 1 if before else 1

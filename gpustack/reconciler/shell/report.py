@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from datetime import datetime
+from datetime import UTC, datetime
 
 from ...api import keys
 from ...api.objects import Node
 from ..core import record
 from ..core.actions import Action, Decision, DeletePod, Evict, PatchNode, PatchStatus, WriteLayouts
-from ..core.snapshot import Snapshot
+from ..core.snapshot import Seen, Snapshot
 from .metrics import Metrics
 
 
@@ -51,18 +51,46 @@ NOT_DUE = frozenset(
 
 
 def stand(metrics: Metrics, known: Snapshot, decision: Decision, done: Iterable[Action]) -> None:
-    """Remember since when something is due in a policy and no node of it has moved on, in the time of KNOWN."""
+    """Say since when something is due in a policy and no node of it has got on, in the time of KNOWN. Whoever was given
+    back and begins again does not get on before it is past the point of no return, nor does who is tried in vain.
+    """
     due = {wait.policy for wait in decision.waits if wait.policy and wait.kind not in NOT_DUE}
     names = {policy.uid: policy.name for policy in known.policies}
+    trying = {action.policy for action in decision.actions if isinstance(action, PatchNode)}
+    due |= {name for uid, name in names.items() if uid in trying}
     before = {node.name: node.annotations for node in known.nodes}
     moved: set[str] = set()
     for action in done:
         if isinstance(action, PatchNode) and keys.OPERATION in action.annotations:
-            now = {keys.OPERATION: action.annotations[keys.OPERATION] or ""}
-            operation = _operation(now) or _operation(before.get(action.node, {}))
-            moved |= {names.get(operation.policy, "")} if operation else set()
+            old = _operation(before.get(action.node, {}))
+            new = _operation({keys.OPERATION: action.annotations[keys.OPERATION] or ""})
+            if operation := _gets_on(old, new, action):
+                moved.add(names.get(operation.policy, ""))
     since = {key: value for key, value in metrics.still.values.items() if key[0] in due - moved}
     metrics.still.replace({(name,): since.get((name,), known.now.timestamp()) for name in due})
+
+
+def _gets_on(old: record.Operation | None, new: record.Operation | None, action: PatchNode) -> record.Operation | None:
+    """The operation that ACTION brings on, where the record OLD becomes NEW; None where it brings none on."""
+    if new is None:
+        last = record.readable(record.Last, action.annotations.get(keys.LAST))
+        return old if last is not None and last.outcome == "done" else None
+    first, other = new.attempt == 1 and not new.acted, old is None or old.phase != new.phase
+    return new if other and (first or new.phase in {"Acting", "Verifying"}) else None
+
+
+STILL = "still"
+"""As what the time that `stand` says is handed on to the next leader."""
+
+
+def standing(metrics: Metrics) -> dict[tuple[str, str], datetime]:
+    """Since when each policy has stood."""
+    return {(name, STILL): datetime.fromtimestamp(at, UTC) for (name,), at in metrics.still.values.items()}
+
+
+def stood(metrics: Metrics, times: Seen) -> None:
+    """Policies stand since when the leader before has seen them stand."""
+    metrics.still.replace({(name,): at.timestamp() for (name, what), at in times.first.items() if what == STILL})
 
 
 def clear(metrics: Metrics) -> None:

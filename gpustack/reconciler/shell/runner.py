@@ -11,9 +11,9 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
-from ..core import engine
+from ..core import engine, queue
 from ..core.actions import Decision, PatchNode
-from ..core.snapshot import Snapshot
+from ..core.snapshot import Seen, Snapshot
 from ..core.view import operations
 from . import report
 from .clock import Backoff, Clock, Steady
@@ -43,6 +43,7 @@ class Runner:
     work: Steady = time.process_time
     """Seconds that this process has worked."""
     _again: float = field(default=300.0, init=False)
+    _term: int = field(default=-1, init=False)
 
     def __post_init__(self) -> None:
         self._dirty = asyncio.Event()
@@ -89,13 +90,15 @@ class Runner:
         if any(isinstance(action, PatchNode) and action.admits for action in decision.actions):
             known, decision = await self._afresh(known)
         self.sources.seen = decision.seen
-        self.elector.tend({uid: operation.id for uid, operation in operations(known).items()})
         nodes = {node.name: node for node in known.nodes}
         self.performer.finished = lambda action: report.finished(self.metrics, known, nodes, action, self.clock.now())
         outcome = await self.performer.perform(decision)
         now = replace(known, nodes=self.sources.nodes.all(), policies=self.sources.policies.all())
         report.show(self.metrics, now, decision)
         report.stand(self.metrics, known, decision, outcome.done)
+        setbacks = {(uid, queue.SET_BACK): known.now for uid in self.sources.refusals.setbacks()}
+        seen = Seen({**setbacks, **decision.seen.first, **report.standing(self.metrics)})
+        self.elector.tend({uid: operation.id for uid, operation in operations(now).items()}, seen)
         seconds = self.clock.monotonic() - began
         self.metrics.passes.observe(seconds)
         self.log.debug("pass", seconds=round(seconds, 3), done=len(outcome.done), failed=len(outcome.failed))
@@ -106,6 +109,9 @@ class Runner:
 
     def _base(self) -> Snapshot:
         elector = self.elector
+        if elector.term != self._term:  # another one led until now: what it has seen goes on
+            self._term, self.sources.seen = elector.term, elector.times
+            report.stood(self.metrics, elector.times)
         return self.sources.base(admitting=elector.announced, ledger=elector.ledger, paused=elector.paused)
 
     async def _closer(self, known: Snapshot) -> Snapshot:

@@ -7,6 +7,7 @@ Those that need a whole pass or history are elsewhere: I5 and I10 in `History.se
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from datetime import timedelta
 
 from tests.reconciler.world.stack import STARTUP, base
 
@@ -65,11 +66,14 @@ def i1_budget(now: Moment) -> Iterator[str]:
 
 
 def i2_parallel(now: Moment) -> Iterator[str]:
-    """Operations that hold a slot are never more than maxParallel by a write of ours, across kinds."""
+    """Operations that hold a slot are never more than maxParallel by a write of ours, across kinds. One that began more
+    than an hour ago may have lost it: its node can't get on by a fault of its own."""
     if not now.opened:
         return
     uid = m.operation(now.after)["policy"]
-    open_in = [now.owner_of(node) for node in now.nodes() if m.in_slot(m.operation(node))]
+    hour = now.world.server.now - timedelta(hours=1)
+    slots = [node for node in now.nodes() if m.in_slot(m.operation(node)) and m.started(node) > hour]
+    open_in = [now.owner_of(node) for node in slots]
     policy = now.seen_policy(uid)
     if policy is None:
         return

@@ -81,6 +81,11 @@ def in_slot(found: Document) -> bool:
     return disruptive(found) and found.get("phase") in OPEN
 
 
+def started(node: Document) -> datetime:
+    """When the operation that is open on NODE began."""
+    return datetime.fromisoformat(operation(node)["started"])
+
+
 def limit_of(limit: int | str, total: int) -> int:
     """A number or a percentage of TOTAL, rounded up."""
     return math.ceil(int(limit[:-1]) * total / 100) if isinstance(limit, str) else limit

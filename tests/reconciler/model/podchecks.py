@@ -28,6 +28,10 @@ def _app(now: Moment) -> str:
     return m.labels(now.before).get("app", "")
 
 
+EMPTIED = {"Evicting", "Acting", "Verifying"}
+"""Phases in which a pod that uses a GPU has no business on the node."""
+
+
 def i6_driver_pods(now: Moment) -> Iterator[str]:
     """Pods of the driver are deleted in Acting alone."""
     phases = {m.operation(_node(now)).get("phase"), _seen(now).get("phase")}
@@ -48,9 +52,7 @@ def i8_how(now: Moment) -> Iterator[str]:
 
 def _may_delete(now: Moment) -> bool:
     """Whether the policy, as the pass saw it, lets the pod of a workload be deleted."""
-    found = next(
-        (each for each in (_seen(now), m.operation(_node(now))) if each.get("phase") in {"Evicting", "Acting"}), {}
-    )
+    found = next((each for each in (_seen(now), m.operation(_node(now))) if each.get("phase") in EMPTIED), {})
     policy = now.seen_policy(found.get("policy", ""))
     if policy is None or m.labels(now.before).get("uses-gpu") != "true":
         return False
@@ -68,7 +70,7 @@ def i9_which(now: Moment) -> Iterator[str]:
         if _app(now) != "nvidia-operator-validator":
             yield f"{now.name} of the stack was evicted"
         return
-    found = next((each for each in records if each.get("phase") in {"Evicting", "Acting"}), None)
+    found = next((each for each in records if each.get("phase") in EMPTIED), None)
     if found is None:
         yield f"{now.name} was evicted in {[each.get('phase') for each in records]}"
         return
