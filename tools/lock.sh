@@ -27,6 +27,6 @@ group() {
 pin runtime pyproject.toml "$@"
 group build "$@" --constraint requirements/runtime.txt
 pin dev pyproject.toml --group dev "$@" --constraint requirements/runtime.txt --constraint requirements/build.txt
-for name in go lock reconciler release schemas sign; do
+for name in docs go lock reconciler release schemas sign; do
   group "$name" "$@"
 done
