@@ -7,6 +7,7 @@ a list of environment variables) is described once, at the end.
 
 from __future__ import annotations
 
+import functools
 import json
 import re
 import types
@@ -233,8 +234,19 @@ def _words(annotation: Any, metadata: typing.Iterable[Any] = ()) -> str:
     return _link(annotation)
 
 
+@functools.cache
+def _listed() -> dict[type[Section], str]:
+    """The models of which a section of the policy is a list: they are described there, below the section's name."""
+    return {
+        model: name
+        for name, field in ClusterPolicySpec.model_fields.items()
+        if typing.get_origin(field.annotation) is list
+        for model in nested(field.annotation)
+    }
+
+
 def _link(model: type[Section]) -> str:
-    words = f"[{model.__name__}](#{model.__name__.lower()})"
+    words = f"[{model.__name__}](#{_listed().get(model, model.__name__).lower()})"
     return f"number or {words}" if model is Count else words
 
 
