@@ -51,6 +51,10 @@ test-engines: venv-dev control-plane engines go ## Test with whole Argo CD and w
 test-browser: venv-dev chromium ## Test the pages in Chromium without a window (as root, installs Debian's where there is none)
 	$(BIN)/pytest -q tests/browser $(ARGS)
 
+.PHONY: laptop-cluster
+laptop-cluster: venv-dev control-plane ## Run the cluster of docs/tutorial.md until Ctrl-C (the first time builds it: 10 minutes)
+	@PYTHONPATH=. $(BIN)/python tools/laptop_cluster.py
+
 .PHONY: explore
 explore: venv-dev ## Follow the reconciler through all that can happen to two nodes (ARGS='--nodes 3 --faults 2': for hours)
 	$(BIN)/python -m tests.bench.reconciler_explore $(ARGS)

@@ -67,7 +67,9 @@ def test_examples_compile(place: str, text: str, tmp_path: Path, store: Store) -
     for name in data["spec"].get("extends", []):
         layer = tmp_path / "layers" / f"{name}.yaml"
         layer.parent.mkdir(exist_ok=True)
-        layer.write_text("apiVersion: gpustack.dev/v1alpha1\nkind: PolicyLayer\nspec: {}\n", encoding="utf-8")
+        layer.write_text(
+            "apiVersion: gpustack.dev/v1alpha1\nkind: PolicyLayer\nspec: {release: v26.7.0}\n", encoding="utf-8"
+        )
     path = tmp_path / "policy.yaml"
     path.write_text(yaml.safe_dump(data), encoding="utf-8")
     loaded = load(path, root=tmp_path)

@@ -82,7 +82,7 @@ def test_the_readme_names_every_verb() -> None:
 
 def test_links_to_headings_lead_somewhere() -> None:
     """A link with a fragment names a heading of the page that it leads to."""
-    for page in (ROOT / "docs" / name for name in ("verbs.md", "labels.md", "platforms.md", "reconciler.md")):
+    for page in (*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")):
         for target, heading in re.findall(r"\]\(([^)#:]*)#([^)]+)\)", page.read_text(encoding="utf-8")):
             text = (page.parent / target if target else page).read_text(encoding="utf-8")
             assert heading in {anchor(title) for title in re.findall(r"^#+ (.*)$", text, re.MULTILINE)}, (
