@@ -48,12 +48,16 @@ test-engines: venv-dev control-plane engines go ## Test with whole Argo CD and w
 	$(BIN)/pytest -q tests/engines $(ARGS)
 
 .PHONY: test-browser
-test-browser: venv-dev chromium ## Test the pages in Chromium without a window (as root, installs Debian's where there is none)
+test-browser: venv-dev venv-docs chromium ## Test report and documentation in Chromium without a window (as root, installs Debian's where there is none)
 	$(BIN)/pytest -q tests/browser $(ARGS)
 
 .PHONY: laptop-cluster
 laptop-cluster: venv-dev control-plane ## Run the cluster of docs/tutorial.md until Ctrl-C (the first time builds it: 10 minutes)
 	@PYTHONPATH=. $(BIN)/python tools/laptop_cluster.py
+
+.PHONY: site
+site: venv-docs ## Build the documentation as a site into build/site (ARGS='--into DIR': beside other versions there)
+	@.tools/docs-venv/bin/python tools/site/build.py $(ARGS)
 
 .PHONY: explore
 explore: venv-dev ## Follow the reconciler through all that can happen to two nodes (ARGS='--nodes 3 --faults 2': for hours)
@@ -94,8 +98,8 @@ clean: ## Remove everything that was made here, but not dist/
 	rm -rf .venv .tools .cache build release .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
-.PHONY: venv-runtime venv-dev venv-schemas venv-release venv-lock venv-sign kubeconform control-plane engines debian-root chromium go
-venv-runtime venv-dev venv-schemas venv-release venv-lock venv-sign: venv-%:
+.PHONY: venv-runtime venv-dev venv-schemas venv-release venv-lock venv-sign venv-docs kubeconform control-plane engines debian-root chromium go
+venv-runtime venv-dev venv-schemas venv-release venv-lock venv-sign venv-docs: venv-%:
 	@tools/venv.sh $*
 
 kubeconform: # the second opinion of `gpustack validate`
