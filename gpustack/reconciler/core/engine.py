@@ -12,6 +12,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 
+import msgspec
+
 from ...api import keys
 from ...api.node_policy import Breaker, NodePolicy, Status
 from ...api.pods import Pod
@@ -254,14 +256,18 @@ def _unledgered(known: Snapshot, view: View, operation: Operation) -> Looked:
     is on it, not before it works.
     """
     text = f"its record says that operation {operation.id} ({operation.kind}) is open, and nobody has begun it"
-    if known.seen.since(view.node.uid, "unledgered", known.now) >= GIVEN_BACK:
-        touched = operation.acted is not None and view.node.spec.unschedulable
-        wrong = next(iter(verify.problems(known, view, operation)), "") if touched else ""
+    seen = known.seen.since(view.node.uid, "unledgered", known.now)
+    if seen >= GIVEN_BACK:
+        wrong, nudges = "", []
+        if operation.acted is not None and view.node.spec.unschedulable:
+            operation = msgspec.structs.replace(operation, acted=min(operation.acted, known.now - seen))
+            wrong = next(iter(verify.problems(known, view, operation)), "")
+            nudges = verify.nudges(known, view, operation)
         if not wrong:
             told = Tell(view.name, "OperationReleased", f"{text}: it goes", warning=True)
             return Looked([_lost(view, f"{text}: it goes")], [told])
         what = f"it stays cordoned until it works, or `gpustack rollout retry {view.name} --discard-record`: {wrong}"
-        return Looked(waits=[("unledgered", f"{text}; {what}")], again=60.0)
+        return Looked(nudges, waits=[("unledgered", f"{text}; {what}")], again=60.0)
     minutes = GIVEN_BACK // timedelta(minutes=1)
     return Looked(waits=[("unledgered", f"{text}: after {minutes} minutes it goes, with a cordon of ours")], again=60.0)
 

@@ -31,14 +31,14 @@ from tests.reconciler.world.world import World
 from . import moment as m
 from .actors import LIMITS, POOL, SECONDS, SPARE, Want
 from .replica import Replica
-from .upheavals import Upheavals
+from .vexations import Vexations, Vexed
 from .watcher import Killed, ViolationError, Watcher
 
 BOUND = 700
 """Passes in which a cooperative cluster must be done."""
 
 
-class History(Upheavals):
+class History(Vexations):
     """A cluster of NODES nodes and one replica of the program."""
 
     def __init__(self, nodes: int = 3, *, installed: bool = True, limits: int = 0, kept: bool = False) -> None:
@@ -49,7 +49,7 @@ class History(Upheavals):
             Replica(self.world, partial(self.watcher.client, name), partial(self._begun, name))
             for name in ("one", "two")
         )
-        self.kept = kept
+        self.kept, self.vexed = kept, Vexed()
         self.want, self.versions, self.plans, self.by_hand = Want(limits=limits), 1, 0, False
         self.world.install_stack("1")
         self.sync(0)
@@ -78,6 +78,7 @@ class History(Upheavals):
 
     def once(self, _: int = 0) -> bool:
         """A pass. Whether it wrote anything."""
+        self.vex()
         before = self.watcher.writes.total()
         try:
             self.replica.run()
@@ -310,7 +311,7 @@ STEPS: dict[str, Step] = {
         "once go tick kill restart lag stall jump sync driver revert mig content limits window mode drop_policy "
         "cordon hold pause retry manual record forge opt_out works nfd replace foreign taint fault workload bind "
         "operator everything labelling manager parts startup rename pool driver_gone register lies rival uninstall "
-        "deny unlist soak reboot pods"
+        "deny unlist soak reboot pods spare ledger undo marks edit"
     ).split()
 }
 """By name; the number goes to the step."""
