@@ -127,13 +127,15 @@ def snapshot(version: str) -> Snapshot:
 def measure(version: str) -> dict[str, float]:
     """A pass, after one that wrote the statuses."""
     known = snapshot(version)
-    for action in engine.decide(known).actions:
+    before = engine.decide(known)
+    known = replace(known, kept=before.kept)
+    for action in before.actions:
         if isinstance(action, PatchStatus):
             action.policy.status = action.status
     began = time.process_time()
     wanted = engine.survey(known)
     free = dict.fromkeys(wanted.candidates, Precheck())
-    known = replace(known, pods=dict.fromkeys(wanted.pods, ()), prechecks=free)
+    known = replace(known, pods=dict.fromkeys(wanted.pods, ()), prechecks=free, kept=wanted.kept)
     decision = engine.decide(known)
     seconds = time.process_time() - began
     writes = sum(isinstance(action, PatchNode) for action in decision.actions)

@@ -15,7 +15,7 @@ import msgspec
 from ...api import keys
 from ...api.node_policy import NodePolicy, Status
 from ...api.objects import NodeTaint
-from .snapshot import Seen
+from .snapshot import Kept, Seen
 
 
 @dataclass(frozen=True)
@@ -151,3 +151,5 @@ class Decision:
     again: float = 300.0
     seen: Seen = field(default_factory=Seen)
     """What the next pass is to know of times."""
+    kept: Kept = field(default_factory=Kept, compare=False, repr=False)
+    """The views that it may take as they are."""

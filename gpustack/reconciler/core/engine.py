@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 
 import msgspec
@@ -26,10 +26,10 @@ from .due import Due, differences, due, may_be_new, unclear
 from .layouts import due_write, named
 from .queue import Looked, Pass, Queue, queue, uncounted, waits_of
 from .record import Operation, Phase, Target
-from .snapshot import Asked, Seen, Snapshot
+from .snapshot import Asked, Kept, Seen, Snapshot
 from .soak import soaks
 from .startup import untaint
-from .view import View, policy_of, uses_of, views
+from .view import View, kept_views, policy_of, uses_of, views_of
 
 LOOKS = 100
 """New nodes that one pass looks at more closely."""
@@ -45,6 +45,7 @@ class Wanted:
 
     pods: tuple[str, ...] = ()
     candidates: tuple[str, ...] = ()
+    kept: Kept = field(default_factory=Kept, compare=False, repr=False)
 
 
 @dataclass(frozen=True)
@@ -83,7 +84,7 @@ def survey(known: Snapshot) -> Wanted:
     line = queue(so_far, trials=TRIALS)
     wanted += [each.view.name for each in line.order if uncounted(known, each)][:TRIALS]
     candidates = [each.view.name for each in line.begin]
-    return Wanted(tuple(dict.fromkeys([*wanted, *candidates])), tuple(candidates))
+    return Wanted(tuple(dict.fromkeys([*wanted, *candidates])), tuple(candidates), so_far.kept)
 
 
 def _needs_pods(known: Snapshot, view: View, policy: NodePolicy) -> bool:
@@ -128,9 +129,10 @@ def outlook(known: Snapshot) -> Outlook:
 
 def _pass(known: Snapshot, look: Callable[[Snapshot, View], Looked]) -> Pass:
     """What LOOK finds on each node, the admission of candidates aside."""
-    every = views(known)
+    kept = kept_views(known)
+    every = views_of(kept)
     looked, soak = soaks(known, every, [look(known, view) for view in every])
-    return Pass(known, every, _breakers(known, every), looked, soak)
+    return Pass(known, kept, _breakers(known, every), looked, soak)
 
 
 def _breakers(known: Snapshot, every: Sequence[View]) -> dict[str, Breaker]:
@@ -178,7 +180,8 @@ def _made(so_far: Pass, line: Queue, asked: Asked) -> Outlook:
     again = min([300.0, *(looked.again for looked in so_far.looked), *([5.0] if line.begin else [])])
     if file := due_write(known):
         first.append(file)
-    decision = Decision((*first, *actions), tuple(tells), tuple(waits), _again(waits, again), Seen(asked.kept))
+    after = Seen(asked.kept)
+    decision = Decision((*first, *actions), tuple(tells), tuple(waits), _again(waits, again), after, so_far.kept)
     names = frozenset(candidate.view.name for candidate in line.begin)
     return Outlook(decision, so_far.views, statuses, line.order, names)
 

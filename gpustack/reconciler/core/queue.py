@@ -8,7 +8,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache, partial
+from functools import cache, cached_property, partial
 
 from ...api.node_policy import Breaker, OrderBy, Soak
 from . import evictions
@@ -18,9 +18,9 @@ from .budget import Budget
 from .images import PATIENCE, for_long, image_trouble, pulls
 from .layouts import unread
 from .pioneer import Pioneers
-from .snapshot import Snapshot
+from .snapshot import Kept, Snapshot
 from .soak import soaking
-from .view import View
+from .view import View, views_of
 
 OPEN = 2000
 """Operations that the ledger has room for: an object's annotations may be 256 KiB."""
@@ -50,10 +50,15 @@ class Pass:
     """What a pass has found so far: on each of its nodes, in their order."""
 
     known: Snapshot
-    views: Sequence[View]
+    kept: Kept
     breakers: Mapping[str, Breaker]
     looked: Sequence[Looked]
     soaks: Mapping[str, Soak]
+
+    @cached_property
+    def views(self) -> Sequence[View]:
+        """The nodes."""
+        return views_of(self.kept)
 
 
 @dataclass(frozen=True)

@@ -105,7 +105,7 @@ class Layouts:
     """What is to be written (layouts.py)."""
 
 
-@dataclass
+@dataclass(frozen=True)
 class Kept:
     """Views of nodes (view.py) for the next pass, for as long as all that they are made of is the same: in most passes
     most nodes are. They say nothing that a snapshot doesn't, so they are no part of its meaning."""

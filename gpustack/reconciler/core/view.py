@@ -21,7 +21,7 @@ from ...api.objects import Node, Taint, count
 from ...api.pods import Pod
 from .pods import RESOURCES, Uses
 from .record import Last, Memory, Operation, Unreadable, read, readable
-from .snapshot import DriverSet, Snapshot
+from .snapshot import DriverSet, Kept, Snapshot
 
 
 @dataclass(frozen=True)
@@ -155,26 +155,32 @@ def ours(node: Node) -> bool:
 
 def views(known: Snapshot) -> list[View]:
     """Every node that is our business, by name."""
+    return views_of(kept_views(known))
+
+
+def views_of(made: Kept) -> list[View]:
+    """The views that were MADE."""
+    return [view for _, _, view in made.views.values()]
+
+
+def kept_views(known: Snapshot) -> Kept:
+    """A view of every node that is our business, by name: what KNOWN keeps, where all that it is made of is the
+    same."""
     of = (*known.policies, *(part for each in known.driver_sets for part in (each.object, each.newest)))
     before, ledger = known.kept, known.ledger
     still = len(of) == len(before.of) and all(
         new is old or (isinstance(new, str) and new == old) for new, old in zip(of, before.of, strict=True)
     )
-    kept: dict[str, tuple[Node, object, View]] = {}
-    made: list[View] = []
+    made: dict[str, tuple[Node, object, View]] = {}
     for node in sorted(known.nodes, key=lambda node: node.metadata.name):
         uid = node.metadata.uid
         entry = None if ledger is None else (ledger.get(uid),)
         found = before.views.get(uid) if still else None
         if found and found[0] is node and found[1] == entry:
-            kept[uid] = found
+            made[uid] = found
         elif ours(node):
-            kept[uid] = node, entry, view(known, node)
-        else:
-            continue
-        made.append(kept[uid][2])
-    before.of, before.views = of, kept
-    return made
+            made[uid] = node, entry, view(known, node)
+    return Kept(of, made)
 
 
 def view(known: Snapshot, node: Node) -> View:

@@ -93,7 +93,7 @@ class Sources:
     """All of them."""
     _claims: str = CLAIMS.version
     _used: dict[str, tuple[int, datetime]] = field(default_factory=dict)
-    _kept: Kept = field(default_factory=Kept)
+    kept: Kept = field(default_factory=Kept)
 
     def __post_init__(self) -> None:
         inside = self.namespace
@@ -158,7 +158,7 @@ class Sources:
             came_again=self.refusals.came_again(),
             refusals=self.refusals.texts(),
             by_budgets=self.refusals.by_budgets(),
-            kept=self._kept,
+            kept=self.kept,
         )
 
     async def closer(self, known: Snapshot, wanted: Wanted) -> Snapshot:
@@ -169,7 +169,8 @@ class Sources:
         listed = dict(zip(nodes, lists, strict=True))
         pods = {node: each for node, each in listed.items() if not isinstance(each, str)}
         unread = {node: each for node, each in listed.items() if isinstance(each, str)}
-        known = replace(known, pods=pods, unread=unread, claims=await self._held(pods.values()))
+        held = await self._held(pods.values())
+        known = replace(known, pods=pods, unread=unread, claims=held, kept=wanted.kept)
         self._count(known)
         prechecks = {**known.prechecks, **await self._try(known, wanted.candidates)}
         return replace(known, used=self._fresh(known.now), prechecks=prechecks)

@@ -89,7 +89,7 @@ class Runner:
         decision = engine.decide(known)
         if any(isinstance(action, PatchNode) and action.admits for action in decision.actions):
             known, decision = await self._afresh(known)
-        self.sources.seen = decision.seen
+        self.sources.seen, self.sources.kept = decision.seen, decision.kept
         nodes = {node.name: node for node in known.nodes}
         self.performer.finished = lambda action: report.finished(self.metrics, known, nodes, action, self.clock.now())
         outcome = await self.performer.perform(decision)

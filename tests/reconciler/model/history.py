@@ -19,7 +19,7 @@ from types import FunctionType
 from typing import Any
 
 from gpustack.reconciler.core import engine
-from gpustack.reconciler.core.snapshot import Snapshot
+from gpustack.reconciler.core.snapshot import Kept, Snapshot
 from gpustack.reconciler.shell.cluster import NODES, PODS, POLICIES
 from tests.reconciler.memory import drive
 from tests.reconciler.memory.server import Server
@@ -69,9 +69,9 @@ class History(Vexations):
         self.watcher.saw(actor, known)
         self.plans += 1
         if self.plans % 8 == 0:  # I22: what is planned of a snapshot is what is done with it
-            before = dict(known.seen.first)
+            before = dict(known.seen.first), known.kept, dict(known.kept.views)
             first, again = engine.decide(known), engine.decide(known)
-            if known.seen.first != before:
+            if (dict(known.seen.first), known.kept, dict(known.kept.views)) != before:
                 raise ViolationError("i22_plan: a plan has changed what it was made of")
             if first != again:
                 raise ViolationError("i22_plan: two plans of one snapshot differ")
@@ -261,8 +261,8 @@ def copies(history: History) -> Callable[[], History]:
     shared.append(server._decoded)  # what it has is looked up by the object, which it keeps alive
     for replica in (history.replica, history.other):
         runner = replica.runner
-        runner.sources._kept.views = {}
-        shared += [runner.log, runner.metrics, runner.decided, *runner.sources._kept.of]
+        runner.sources.kept = Kept()
+        shared += [runner.log, runner.metrics, runner.decided]
         for watch in runner.sources.watches:
             shared += [watch.kind, watch.which, *watch.items.values()]
         refusals, elector = runner.sources.refusals, runner.elector
