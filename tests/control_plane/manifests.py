@@ -101,9 +101,13 @@ def foreign_crd(manifest: Manifest) -> Body:
 
 
 def established(api: Api, name: str) -> bool:
-    """Whether a CustomResourceDefinition is served."""
-    conditions = api.get("CustomResourceDefinition", name).get("status", {}).get("conditions") or []
-    return any(one["type"] == "Established" and one["status"] == "True" for one in conditions)
+    """Whether the definition NAME is served, and discovery, which lags on a busy machine, tells of it."""
+    body = api.get("CustomResourceDefinition", name)
+    conditions = body.get("status", {}).get("conditions") or []
+    if not any(one["type"] == "Established" and one["status"] == "True" for one in conditions):
+        return False
+    group, kind = body["spec"]["group"], body["spec"]["names"]["kind"]
+    return all(api.knows(f"{group}/{one['name']}", kind) for one in body["spec"]["versions"] if one["served"])
 
 
 def prepare(api: Api, stages: list[list[Manifest]]) -> None:
