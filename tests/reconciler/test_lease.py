@@ -9,9 +9,11 @@ from typing import Any
 import pytest
 
 from gpustack.api import keys
+from gpustack.reconciler.core.queue import AT_ONCE, OPEN
 from gpustack.reconciler.core.record import Operation, write
+from gpustack.reconciler.core.snapshot import Seen
 from gpustack.reconciler.shell.cluster import LEASES, NODES, ApiError, Conflict, Forbidden, Unreachable
-from gpustack.reconciler.shell.lease import NAME, Admission, Elector, NotLeadingError, admissions_in
+from gpustack.reconciler.shell.lease import KEPT, NAME, Admission, Elector, NotLeadingError, admissions_in
 from tests.reconciler.memory import drive
 from tests.reconciler.shell import NAMESPACE, World, fail
 
@@ -409,3 +411,24 @@ def test_a_node_that_has_changed_needs_no_fence(world: World) -> None:
     assert keys.FENCE not in world.server.read(NODES, "n").annotations
     with pytest.raises(Conflict):
         begin(world, version)
+
+
+def test_the_lease_has_room_for_all_that_it_may_hold(world: World) -> None:
+    """As many announcements, open operations and times as there may be, with names as long as they may be: what an
+    object's annotations may hold (256 KiB) is not reached."""
+    a = elector(world, "a")
+    drive(a.step())
+    uids = [f"{number:08x}-0000-4000-8000-{number:012x}" for number in range(OPEN)]
+    for begin in range(0, OPEN, AT_ONCE):
+        some = uids[begin : begin + AT_ONCE]
+        node = "n" * 63
+        drive(a.admit({uid: Admission(node, "f" * 12, "9" * 10, False, "e" * 12, "d" * 8) for uid in some}))
+        if begin + AT_ONCE < OPEN:
+            drive(a.done(set(some)))
+    now = a.clock.now()
+    a.tend({}, Seen({(uid, "driver-failing still"): now for uid in uids}))
+    drive(a.step())
+    size = sum(len(key) + len(text) for key, text in lease(world).annotations.items())
+    assert len(a.ledger or {}) == OPEN
+    assert len(a.times.first) == KEPT
+    assert 150_000 < size < 256 * 1024

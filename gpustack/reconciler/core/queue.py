@@ -22,8 +22,8 @@ from .snapshot import Kept, Snapshot
 from .soak import soaking
 from .view import View, views_of
 
-OPEN = 2000
-"""Operations that the ledger has room for: an object's annotations may be 256 KiB."""
+OPEN, AT_ONCE = 1500, 300
+"""Operations that the Lease has room for, and announcements: an object's annotations may be 256 KiB."""
 
 
 @dataclass(frozen=True)
@@ -94,9 +94,7 @@ def queue(so_far: Pass, trials: int = 0) -> Queue:
     trouble = cache(partial(image_trouble, known))  # looks at every driver pod: once for each revision, not each node
     for candidate in order:
         view = candidate.view
-        why = _gates(so_far, candidate, trouble)
-        if why is None and len(known.ledger or ()) + len(taken) >= OPEN:
-            why = ("parallel", f"{OPEN} operations are open, and the Lease has no room for more")
+        why = _gates(so_far, candidate, trouble) or _full(known, len(taken))
         if candidate.due.install:
             if why is None and not budget.installs(view):
                 why = ("parallel", "enough new nodes are being set up")
@@ -114,6 +112,15 @@ def queue(so_far: Pass, trials: int = 0) -> Queue:
         elif not (trials and candidate.due.install):
             taken.append(candidate)
     return Queue(order, taken, waits)
+
+
+def _full(known: Snapshot, taken: int) -> Why | None:
+    """Why the Lease has no room for one more, where so many were TAKEN in this pass."""
+    if len(known.ledger or ()) + taken >= OPEN:
+        return "parallel", f"{OPEN} operations are open, and the Lease has no room for more"
+    if taken >= AT_ONCE:
+        return "parallel", f"{AT_ONCE} nodes are begun in this pass, and the others in the next ones"
+    return None
 
 
 def _first(pioneers: Pioneers, candidate: Candidate) -> Why | None:

@@ -34,7 +34,7 @@ NAME = "gpustack-reconciler"
 LOOSE_FOR = 60.0
 """Seconds after which an admission counts no more that can't be fenced: the API server ends a request by then, and what
 it answers us it answers a late one."""
-KEPT = 1000
+KEPT = 500
 """How many times since when something is so the Lease has room for."""
 CLOSED_FOR = 120.0
 """Seconds without a record after which an operation is out of the ledger."""

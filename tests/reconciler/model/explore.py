@@ -49,7 +49,8 @@ FAULTS: tuple[Step, ...] = (
     ("works", 0), ("works", 1), ("cordon", 0), ("cordon", 1), ("hold", 0), ("pause", 0), ("pause", 1),
     ("fault", 0), ("fault", 5), ("fault", 2), ("fault", 4), ("taint", 0), ("bind", 0), ("bind", 1),
     ("workload", 4), ("driver", 0), ("revert", 0), ("replace", 1), ("record", 0), ("record", 1),
-    ("forge", 0), ("forge", 2),
+    ("forge", 0), ("forge", 2), ("spare", 0), ("spare", 3), ("spare", 12), ("ledger", 0), ("ledger", 2),
+    ("undo", 0), ("undo", 4), ("undo", 8), ("marks", 0), ("edit", 0), ("edit", 2),
 )  # fmt: skip
 """One of each kind: steps of histories, each with the number that says which node and what."""
 AGES = (0, 1, 5, 12, 20, 60, 150, 300, 400, 600, 900, 1800, 3600, 7200)
@@ -298,8 +299,9 @@ class _Form:
             [self._machine(name) for name in sorted(world.machines)],
             [[self._name(uid), self._age_of(until - world.elapsed)] for uid, until in sorted(world._ends.items())],
             [vars(each) for each in world.workloads.values()],
-            vars(history.want), history.by_hand,
-            sorted(history.watcher.denied), sorted(history.watcher.unlisted), sorted(history.watcher.owners.items()),
+            vars(history.want), history.by_hand, vars(history.vexed),
+            sorted(history.watcher.denied), sorted(history.watcher.unlisted), len(history.watcher.spared),
+            sorted(history.watcher.owners.items()),
         ]  # fmt: skip
         return [*made, self._program()]
 
