@@ -13,8 +13,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..model import Finding, InputError
+from ..model import InputError
 from . import common
+from .refusals import refusal, said
 from .saving import save
 from .text import printable, say
 
@@ -29,13 +30,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     common.add_base(parser, default="HEAD")
     common.add_acceptances(parser)
-    parser.add_argument("--by", required=True, type=said, metavar="NAME", help="who accepts: a person or a team")
+    parser.add_argument("--by", required=True, type=telling, metavar="NAME", help="who accepts: a person or a team")
     parser.add_argument("--until", required=True, type=common.day, metavar="DATE", help="the last day, YYYY-MM-DD")
-    parser.add_argument("--why", required=True, type=said, metavar="TEXT", help="why it is fine")
+    parser.add_argument("--why", required=True, type=telling, metavar="TEXT", help="why it is fine")
     common.add_today(parser)
 
 
-def said(text: str) -> str:
+def telling(text: str) -> str:
     """TEXT that says something."""
     if not re.search(r"[^\W\d_]", text) or not text.isprintable():
         raise argparse.ArgumentTypeError(f"{text!r} says nothing, or not in one line")
@@ -48,8 +49,7 @@ def run(options: argparse.Namespace) -> int:
     from .comparison import compare
 
     if options.until < options.today:
-        what, remedy = f"{options.until} is over already", "give a day to come after --until"
-        raise InputError.of("GPU048", what, remedy=remedy)
+        raise refusal("GPU048", "over", day=options.until)
     path = Path(options.acceptances)
     acceptances(path, options.acceptances)  # what can't be read isn't written to
     with compare(options) as compared:
@@ -76,11 +76,9 @@ def select(names: Sequence[str], impact: Impact) -> list[Effect]:
     wrong = []
     for name in dict.fromkeys(names):
         if name not in known:
-            remedy = "run `gpustack diff` with the same --base: an id is of one finding in the same clusters"
-            wrong.append(Finding.error("GPU048", f"no finding is called {name}", remedy=remedy))
+            wrong.append(said("GPU048", "unknown", name=name))
         elif not acceptable(known[name]):
-            what = f"{name} is of tier {known[name].tier}, which nobody has to accept or can"
-            wrong.append(Finding.error("GPU048", what, remedy="leave it out; what is refused must go"))
+            wrong.append(said("GPU048", "not accepted", name=name, tier=known[name].tier))
     if wrong:
         raise InputError(*wrong)
     return [known[name] for name in dict.fromkeys(names)]
@@ -107,9 +105,7 @@ def contradicted(chosen: Sequence[Effect], text: str, options: argparse.Namespac
         index, one = listed[effect.id, effect.before, effect.after]
         if (one.by, one.last, " ".join(one.why.split())) != asked:
             where = locate(text, options.acceptances, (index,))
-            what = f"{effect.id} is accepted already, by {one.words}"
-            remedy = f"edit by, until and why of the entry in {options.acceptances}, or take it out and accept again"
-            wrong.append(Finding("GPU048", "error", what, "", where, "", remedy))
+            wrong.append(said("GPU048", "otherwise", where, name=effect.id, words=one.words))
     if wrong:
         raise InputError(*wrong)
 
@@ -120,9 +116,8 @@ def repeated(chosen: Sequence[Effect], used: Sequence[AcceptanceSpec], options: 
     merged = {
         (one.finding, one.before, one.after) for one in used if (one.by, one.until, " ".join(one.why.split())) == asked
     }
-    remedy = "say why it is wanted again, and take out the entry that is used"
     wrong = [
-        Finding.error("GPU048", f"{each.id} was accepted in these words by a merge that is over", remedy=remedy)
+        said("GPU048", "used", name=each.id)
         for each in chosen
         if not each.accepted and (each.id, each.before, each.after) in merged
     ]

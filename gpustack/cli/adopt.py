@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from ..model import Finding, InputError
 from . import common
-from .refusals import said
+from .refusals import refusal, said
 from .saving import save
 
 if TYPE_CHECKING:
@@ -55,8 +55,7 @@ def run(options: argparse.Namespace) -> int:
 
     out = Path(options.out) if options.out else None
     if out is not None and out.is_file() and HEAD not in out.read_text("utf-8", "replace")[:200]:
-        what = f"{out} is there, and adopt did not write it"
-        raise InputError.of("GPU049", what, remedy="name another file with --out")
+        raise refusal("GPU049", "there", out=out)
     answers = dict(options.answers)
     context = adopt.read_all(options.inputs, answers, looked_at(options))
     names = options.inputs or [f"the cluster {options.context or 'of the kubeconfig'}"]

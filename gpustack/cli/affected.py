@@ -18,6 +18,7 @@ from pathlib import Path
 
 from ..model import InputError
 from . import common
+from .refusals import refusal
 from .text import document, printable
 
 
@@ -42,11 +43,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     if bool(options.advisory) == bool(options.files):
-        what = "give either changed files or advisories"
-        raise InputError.of("GPU026", what, remedy="gpustack affected FILE..., or gpustack affected --advisory FILE")
+        raise refusal("GPU026", "files or advisories")
     if options.as_change and (options.format == "json" or not options.advisory):
-        what = "--as-change prints a policy's change, of what --advisory names"
-        raise InputError.of("GPU026", what, remedy="gpustack affected --advisory FILE --as-change NAME")
+        raise refusal("GPU026", "change of nothing")
     if options.advisory:
         from . import advisories
 
@@ -65,11 +64,7 @@ def refuse_quoted(files: Sequence[str]) -> None:
     """Refuse the way in which Git writes names for people: no file is called so, and none would be found."""
     for name in files:
         if len(name) > 1 and name[0] == name[-1] == '"' and not os.path.lexists(name):
-            what = f"the file name {name} is in Git's quotes"
-            remedy = (
-                "let Git write names as they are: git diff --name-only --relative -z ... | xargs -0r gpustack affected"
-            )
-            raise InputError.of("GPU026", what, remedy=remedy)
+            raise refusal("GPU026", "quoted", name=name)
 
 
 def absolute(name: str | Path) -> set[str]:

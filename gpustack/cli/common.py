@@ -17,7 +17,7 @@ from ..compiler.cache import Store, private_store, salt, untrusted
 from ..compiler.fleet import Progress, Project
 from ..model import Finding, InputError, whole
 from . import links
-from .refusals import said
+from .refusals import refusal, said
 from .text import print_findings
 
 POLICIES = "policies"
@@ -153,9 +153,7 @@ def store(options: argparse.Namespace) -> Iterator[Store]:
     """The user's store, or one of this run alone with --no-cache and for a user without a home."""
     folder = None if options.no_cache else cache_folder()
     if folder is not None and (trouble := untrusted(folder)):
-        print_findings(
-            [Finding("GPU975", "warning", f"the cache {folder} isn't used: it {trouble}", remedy=PRIVATE)], sys.stderr
-        )
+        print_findings([said("GPU975", severity="warning", folder=folder, trouble=trouble)], sys.stderr)
         folder = None
     from ..policy.loading.brought import brought_by
 
@@ -170,9 +168,6 @@ def elsewhere_in(project: Project, root: Path) -> Project:
 
     store = Store(project.store.root, salt(brought_by(root).digest))
     return dataclasses.replace(project, root=root, store=store)
-
-
-PRIVATE = "name a folder of your own outside of the clone with GPUSTACK_CACHE, or take others' rights: chmod -R go-w"
 
 
 def cache_folder() -> Path | None:
@@ -222,8 +217,7 @@ def select_one(word: str) -> Path:
     paths = select([word])
     if len(paths) > 1:
         names = [name_of(path) or path.stem for path in paths]
-        what = f"{word!r} means {len(paths)} clusters"
-        raise InputError.of("GPU033", what, remedy=f"name one of them: {some(names)}")
+        raise refusal("GPU033", "several", word=repr(word), clusters=len(paths), names=some(names))
     return paths[0]
 
 

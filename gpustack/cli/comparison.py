@@ -16,10 +16,11 @@ from typing import TYPE_CHECKING
 
 from ..catalog import kinds
 from ..gitops import engines, place
-from ..model import GpustackError, InputError
+from ..model import GpustackError
 from ..policy.loading.brought import LIMITS, LIST
 from . import common
 from .policies import Beside, Policies, beside
+from .refusals import refusal
 
 if TYPE_CHECKING:
     from ..compiler.fleet import Project, Source
@@ -165,8 +166,7 @@ def sides(options: argparse.Namespace) -> Iterator[Sides]:
     """Both sides of the comparison that OPTIONS ask for."""
     folders = getattr(options, "folders", [])
     if len(folders) not in {0, 2}:
-        what = f"diff compares two folders, and {len(folders)} {'was' if len(folders) == 1 else 'were'} named"
-        raise InputError.of("GPU027", what, remedy="name both, or none to compare with Git")
+        raise refusal("GPU027", "folders", named=f"{len(folders)} {'was' if len(folders) == 1 else 'were'}")
     if folders:
         with common.project(options) as project:
             old, new = (folder_side(Path(folder)) for folder in folders)
@@ -212,8 +212,7 @@ def folder_side(folder: Path) -> Side:
     from ..text.regular import read_regular
 
     if not folder.is_dir():
-        remedy = "name a folder that gpustack rendered into, such as dist"
-        raise InputError.of("GPU027", f"{folder} is not a folder", remedy=remedy)
+        raise refusal("GPU027", "folder", folder=folder)
     texts = Texts()
 
     def files(root: Path, before: str = "") -> Files:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from ..model import Finding, InputError, StaleError
 from ..policy.language.repository import is_digest, named
 from . import common
-from .refusals import said
+from .refusals import refusal, said
 from .text import printable, say
 
 if TYPE_CHECKING:
@@ -55,8 +55,7 @@ def wanted(options: argparse.Namespace) -> list[Goal]:
         where = None if text is None else target(text)
         return [goal(options, one(out, word), where)]
     if text is not None:
-        remedy = "leave out one of the two: --all pushes each cluster to the address in its policy"
-        raise InputError.of("GPU026", f"--all stands beside {text!r}", remedy=remedy)
+        raise refusal("GPU026", "all to one", text=repr(text))
     clusters = chosen(out, [])
     by_cluster = {cluster: read_by(out, cluster) for cluster in clusters}
     goals = [goal(options, cluster, None) for cluster, reads in by_cluster.items() if reads and reads.oci]
@@ -155,8 +154,7 @@ def refuse_shared(goals: Sequence[Goal]) -> None:
     for each in goals:
         other = first.setdefault(each.where, each)
         if other is not each:
-            what = f"{other.cluster} and {each.cluster} would be pushed to one place, {each.where}"
-            raise InputError.of("GPU046", what, remedy="give each its own spec.gitops.repository.url, and render")
+            raise InputError(said("GPU046", one=other.cluster, other=each.cluster, place=each.where))
 
 
 def target(text: str) -> Reference:
@@ -165,8 +163,7 @@ def target(text: str) -> Reference:
 
     reference = parse(text.removeprefix("oci://")) if text.startswith("oci://") else None
     if reference is None or reference.digest:
-        remedy = "write oci://registry/repository:tag, such as oci://registry.example.com/gpu/prod-eu-1:v1"
-        raise InputError.of("GPU966", f"{text!r} is not a place for an artifact", remedy=remedy)
+        raise refusal("GPU966", "place", text=repr(text))
     return reference
 
 

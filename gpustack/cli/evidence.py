@@ -37,8 +37,7 @@ def reports(files: Iterable[str]) -> dict[str, Report]:
                 made = Report(looked, file, [{"rule": "?", "what": "?", "severity": "error", **each} for each in of_it])
                 found[cluster] = max(made, found.get(cluster, made), key=lambda each: each.looked)
         except (OSError, ValueError, TypeError, KeyError, RecursionError):
-            what, remedy = f"{file} is no report about clusters", "gpustack verify CLUSTER... --format json > FILE"
-            raise InputError.of("GPU092", what, location=Location(file), remedy=remedy) from None
+            raise InputError(said("GPU092", "report", Location(file))) from None
     return found
 
 

@@ -30,6 +30,7 @@ from ..model import Finding, GpustackError, InputError, MissingToolError
 from ..policy.loading.brought import LIMITS, LIST
 from ..text import programs
 from ..text.regular import read_regular
+from .refusals import refusal
 
 ATTRIBUTES = ".gitattributes"
 CONVERTED = ("filter", "ident", "working-tree-encoding")
@@ -106,9 +107,7 @@ def start(
             out.seek(0)
             return subprocess.CompletedProcess(done.args, done.returncode, out.read(), done.stderr)
     except subprocess.TimeoutExpired:
-        what = f"git {words[0]} was still running after {SECONDS:.0f} seconds"
-        why = "a clone without all of its content fetches what it lacks, and its remote may not answer"
-        raise InputError.of("GPU022", what, why=why, remedy="fetch all of it first") from None
+        raise refusal("GPU022", "slow", command=words[0], seconds=f"{SECONDS:.0f}") from None
 
 
 def environment(root: Path) -> dict[str, str]:
@@ -133,9 +132,7 @@ def refuse_bare(root: Path) -> None:
         if os.path.lexists(folder / ".git"):
             return
         if (folder / "HEAD").is_file() and (folder / "objects").is_dir() and (folder / "refs").is_dir():
-            what = f"{folder} looks like a bare repository of Git"
-            why = "HEAD, objects and refs are in it, and Git would obey the configuration that came along"
-            raise InputError.of("GPU022", what, why=why, remedy=f"remove HEAD from {folder}")
+            raise refusal("GPU022", "bare", folder=folder)
 
 
 def answer(done: subprocess.CompletedProcess[bytes], what: str, reference: str = "", root: Path | None = None) -> str:
@@ -252,10 +249,9 @@ class Git:
             ids = self._run(["rev-parse", f"--disambiguate={name}"])
             mine |= {commit: commit for commit in os.fsdecode(ids.stdout).split()}
         if len(set(mine.values())) > 1:
-            what = f"{reference!r} is ambiguous: {', '.join(f'{ref} ({mine[ref][:10]})' for ref in sorted(mine))}"
-            why = "Git would take one of them, a tag before a branch, and they are not the same commit"
+            refs = ", ".join(f"{ref} ({mine[ref][:10]})" for ref in sorted(mine))
             whole = " or ".join(ref for ref in sorted(mine, key=lambda ref: "/tags/" in ref) if ref.startswith("refs/"))
-            raise InputError.of("GPU022", what, why=why, remedy=f"give the full commit id, or {whole}")
+            raise refusal("GPU022", "ambiguous", reference=repr(reference), refs=refs, whole=whole)
 
     def head(self) -> str:
         """The commit that is checked out, "" where there is none yet."""
@@ -480,8 +476,7 @@ class Git:
             head = data[position:end].split()
             if end < 0 or len(head) != 3:  # a clone without blobs that can't reach where they are, or a broken one
                 said = " ".join(os.fsdecode(done.stderr).split()) or "it is missing"
-                what = f"git can't read the content {blob[:10]}: {said}"
-                raise InputError.of("GPU022", what, remedy="fetch it, or clone without --filter")
+                raise refusal("GPU022", "content", blob=blob[:10], said=said)
             size = int(head[2])
             yield blob, data[end + 1 : end + 1 + size]
             position = end + size + 2

@@ -142,7 +142,7 @@ def place(fresh: Path, folder: Path) -> None:
 
 def refused(folder: Path, error: OSError) -> OutputError:
     """The error for a FOLDER that can't be written, with nothing left in it."""
-    return OutputError(said("GPU924", folder=folder, reason=error.strerror or error))
+    return OutputError(said("GPU924", "repository", folder=folder, reason=error.strerror or error))
 
 
 def render(folder: Path, options: argparse.Namespace) -> int:
@@ -206,8 +206,7 @@ def pins() -> str:
         path = root / "requirements" / "runtime.txt"
         if path.is_file():
             return path.read_text(encoding="utf-8").rstrip("\n")
-    what = "the list of what gpustack needs is missing from its installation (requirements/runtime.txt)"
-    raise MissingToolError.of("GPU908", what, remedy="install gpustack again, or restore it from Git")
+    raise MissingToolError(said("GPU908"))
 
 
 def refuse_existing(folder: Path, files: dict[str, tuple[str, int]]) -> None:

@@ -15,6 +15,7 @@ from ..model import Finding, InputError, Location
 from ..policy.loading.load import LAYERS, WAIVERS
 from ..policy.loading.rings import CHANGES, FLEET
 from ..text.programs import work_tree
+from .refusals import said
 
 POLICIES = "policies"
 PLAIN = (
@@ -82,6 +83,4 @@ def leading_out(paths: Iterable[Path]) -> Iterator[Finding]:
 
 
 def finding(path: str, what: str, instead: str) -> Finding:
-    why = "a pull request could lead it anywhere, and nobody would review what is there"
-    remedy = f"put {instead} there in its place"
-    return Finding.error("GPU978", f"{path} {what}", location=Location(path), why=why, remedy=remedy)
+    return said("GPU978", "", Location(path), what=what, instead=instead)

@@ -7,9 +7,10 @@ from collections import Counter
 from pathlib import Path
 
 from ..compiler.lint import Lint, lint
-from ..model import SEVERITIES, InputError
+from ..model import SEVERITIES
 from . import common
 from .formats import FORMATS, Report, tell, write
+from .refusals import refusal
 from .saving import save
 
 
@@ -61,8 +62,7 @@ def target(text: str) -> tuple[str, Path]:
 def run(options: argparse.Namespace) -> int:
     twice = [path for path, times in Counter(path for _, path in options.report).items() if times > 1]
     if twice:
-        what, remedy = f"two reports go to {twice[0]}", "name a file for each --report"
-        raise InputError.of("GPU026", what, remedy=remedy)
+        raise refusal("GPU026", "one report", file=twice[0])
     linted = of_workloads(options) if options.workloads or options.cluster else of_policies(options)
     failing = SEVERITIES[: SEVERITIES.index(options.fail_on) + 1] if options.fail_on != "never" else ()
     report = Report(linted, failing)
@@ -81,8 +81,7 @@ def of_workloads(options: argparse.Namespace) -> Lint:
     from ..compiler.tenants import lint_workloads
 
     if not options.workloads or not options.cluster or options.policies:
-        what = "--workloads and --cluster go together, without other policies"
-        raise InputError.of("GPU026", what, remedy="gpustack lint --workloads DIR --cluster NAME")
+        raise refusal("GPU026", "workloads")
     paths = common.select(options.cluster)
     with common.project(options) as project:
         return lint_workloads(project, paths, options.workloads)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from ..model import Finding, GpustackError, InputError
 from . import common, images
-from .refusals import said
+from .refusals import refusal, said
 from .saving import save
 from .text import document, plain, print_findings, printable, say
 
@@ -40,8 +40,7 @@ def run(options: argparse.Namespace) -> int:
     from ..review.images import lock
 
     if options.offline and not options.check:
-        remedy = "add --check, or leave out --offline"
-        raise InputError.of("GPU026", "without registries there is nothing to lock", remedy=remedy)
+        raise refusal("GPU026", "offline")
     with common.project(options) as project:
         used, _ = images.used(project, [], common.progress_line(options))
     needed = sorted({lock.key_of(image.reference) for image in used})
@@ -95,8 +94,7 @@ def locked_before(*, must: bool) -> dict[str, Locked] | None:
             raise
         return None  # it is about to be written anew
     if locked is None and must:
-        remedy = "run `gpustack lock`, and commit what it writes"
-        raise InputError.of("GPU965", f"there is no {lock.FILE} here", remedy=remedy)
+        raise InputError(said("GPU965", lock=lock.FILE))
     return locked
 
 
@@ -130,8 +128,7 @@ def one(client: Client, name: str) -> Locked | GpustackError:
 
     reference = parse(name)
     if reference is None:
-        remedy = "name it by registry, path and tag"
-        return InputError.of("GPU966", f"{name} names no image of a registry", remedy=remedy)
+        return refusal("GPU966", "image", name=name)
     try:
         resolved = resolve(client, reference)
     except GpustackError as error:

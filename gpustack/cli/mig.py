@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..model import FindingsError, InputError
 from . import common
-from .refusals import said
+from .refusals import refusal, said
 from .saving import save
 from .text import as_json, say
 
@@ -54,11 +54,9 @@ def product(name: str) -> Product:
         gpu = gpus.product(known.get(name.lower(), name))
     except gpus.UnknownProduct as error:
         near = f"did you mean {' or '.join(error.nearest)}? " if error.nearest else ""
-        remedy = f"{near}Write the node's label nvidia.com/gpu.product"
-        raise InputError.of("GPU026", f"no GPU product is called {name!r}", remedy=remedy) from None
+        raise refusal("GPU026", "product", name=repr(name), near=near) from None
     if not gpu.mig_capable:
-        why = "only some boards of Ampere, Hopper and Blackwell can be divided"
-        raise FindingsError.of("GPU303", f"{gpu.name} takes no MIG", why=why)
+        raise FindingsError(said("GPU303", gpu=gpu.name))
     return gpu
 
 
@@ -128,9 +126,8 @@ def planned(gpu: Product, options: argparse.Namespace) -> int:
         raise InputError(said("GPU026", "placements", gpu=gpu.name))
     reason = mig_solver.explain(gpu.group, wanted)
     if reason is not None:
-        part = mig_solver.largest_part(gpu.group, wanted)
-        remedy = f"ask for less, such as --want {argument(part)}"
-        raise FindingsError.of("GPU302", f"that doesn't fit: {reason}", remedy=remedy)
+        part = argument(mig_solver.largest_part(gpu.group, wanted))
+        raise FindingsError(said("GPU302", reason=reason, part=part))
     complete = mig_solver.completions(gpu.group, wanted)
     rows = [(one, *mig_solver.used(gpu.group, one)) for one in complete]
     if options.format == "json":
@@ -169,8 +166,7 @@ def layout(gpu: Product, text: str) -> MigLayout:
     except UnknownProfile as error:
         known = ", ".join(one.name for one in gpus.mig_profiles(gpu)) or "none that are known"
         near = f"did you mean {error.nearest[0]}? " if error.nearest else ""
-        what = f"{gpu.name} has no MIG profile {error.name}"
-        raise FindingsError.of("GPU301", what, remedy=f"{near}Its profiles: {known}") from None
+        raise FindingsError(said("GPU301", gpu=gpu.name, name=error.name, near=near, known=known)) from None
     return wanted
 
 

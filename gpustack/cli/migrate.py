@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 from ..catalog import _data
 from ..model import Body, InputError, printable
 from . import common
+from .refusals import said
 from .text import Code, as_json, say
 
 if TYPE_CHECKING:
@@ -107,8 +108,7 @@ def read(name: str) -> Body:
             raise ValueError("the cluster and the end of the plan are not texts")
         return plan
     except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
-        what, remedy = f"{name} is no plan: {error!r}", "let `gpustack migrate plan --write` make one"
-        raise InputError.of("GPU939", what, remedy=remedy) from None
+        raise InputError(said("GPU939", name=name, error=repr(error))) from None
 
 
 def carry_out(options: argparse.Namespace) -> int:

@@ -23,7 +23,8 @@ from ..policy.loading.load import ringed
 from ..policy.loading.rings import CHANGES, Change
 from ..text.read import parse
 from . import common, evidence
-from .accept import said
+from .accept import telling
+from .refusals import refusal
 from .saving import save
 from .text import document, plain, print_findings, printable, say
 
@@ -46,10 +47,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("change", nargs="?", metavar="CHANGE", help="the name of a file in policies/changes/")
     deeds = parser.add_mutually_exclusive_group(required=True)
     for flag, (value, text) in DEEDS.items():
-        more: dict[str, Any] = {"metavar": value, "type": said} if value else {"action": "store_true"}
+        more: dict[str, Any] = {"metavar": value, "type": telling} if value else {"action": "store_true"}
         deeds.add_argument(flag, help=text, **more)
     text = "with --to: over rings, without soak and reports; the reason is committed"
-    parser.add_argument("--skip", type=said, metavar="REASON", help=text)
+    parser.add_argument("--skip", type=telling, metavar="REASON", help=text)
     text = "what `gpustack verify --format json` printed about the clusters of the ring"
     parser.add_argument("--verified", nargs="+", action="extend", default=[], metavar="REPORT", help=text)
     clock = datetime.datetime.fromisoformat
@@ -76,9 +77,8 @@ class Fleet:
         """The change that is named. Raises InputError."""
         name, known = self.options.change, {each.name: each for each in self.rings.changes}
         if name not in known:
-            what = f"no change is called {name}" if name else "no change is named"
-            remedy = f"there are: {few([*known], 12)}" if known else "write one first: policies/changes/NAME.yaml"
-            raise InputError.of("GPU092", what, remedy=remedy)
+            called = f"called {name}" if name else "named"
+            raise refusal("GPU092", "unknown" if known else "none", called=called, names=few([*known], 12))
         return known[name]
 
     def ring(self, change: Change, step: int = 1) -> str | None:
@@ -235,6 +235,5 @@ def clean(project: Project, clusters: dict[str, Path]) -> Git:
         stale = fleet.stale(project, list(clusters.values())).changes
         dirty = {f"{out}/{each.cluster}" for each in stale if each.any}
     if dirty:
-        what = f"{few(sorted(dirty), 4)}: not committed, not rendered, or converted by Git, as it is now"
-        raise InputError.of("GPU092", what, remedy="gpustack render, and commit it, first; or give --no-commit")
+        raise refusal("GPU092", "dirty", paths=few(sorted(dirty), 4))
     return git

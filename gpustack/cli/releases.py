@@ -11,8 +11,9 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from ..model import GpustackError, InputError
+from ..model import GpustackError
 from . import common
+from .refusals import refusal
 from .text import as_json, columns_of, folded
 
 NEWER_FIELD = "GPU107"
@@ -60,8 +61,7 @@ def known(name: str) -> None:
         releases.release(name)
     except releases.UnknownRelease as error:
         near = f"did you mean {' or '.join(error.nearest)}? " if error.nearest else ""
-        remedy = f"{near}gpustack releases list names all"
-        raise InputError.of("GPU026", f"no release is called {name!r}", remedy=remedy) from None
+        raise refusal("GPU026", "release", name=repr(name), near=near) from None
 
 
 def text(diff: Any, options: argparse.Namespace, objects: dict[str, list[str]] | None) -> Iterable[str]:

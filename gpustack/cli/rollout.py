@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
+from .refusals import refusal
 from .text import as_json
 
 if TYPE_CHECKING:
@@ -92,9 +93,7 @@ def steer(options: argparse.Namespace) -> int:
     from .text import printable, say
 
     if options.action in {"hold", "unhold"} and options.policy and options.nodes:
-        from ..model import InputError
-
-        raise InputError.of("GPU026", "nodes and a policy are named", remedy="name NODE..., or --policy, one at a time")
+        raise refusal("GPU026", "both")
     if options.action in {"hold", "unhold"} and not options.policy:
         steer.nodes(options)  # refused before a cluster is asked for
     deeds: dict[str, Deed] = {

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from ..catalog.kinds import FOLDER, SCOPES, OwnKind, SchemaError, kinds_of
 from ..model import Finding, InputError, Location, OutputError
 from . import common
+from .refusals import refusal, said
 from .saving import save
 from .text import as_json, printable, say
 
@@ -97,8 +98,7 @@ def remove_kinds(options: argparse.Namespace) -> int:
         hits = [each for each in kinds if name in names_of(each)]
         if not hits:
             have = common.some(each.kind for each in kinds) or "nothing"
-            what, remedy = f"{FOLDER}/ has no kind {name!r}", "see `gpustack schema list`"
-            raise InputError.of("GPU910", what, why=f"it has {have}", remedy=remedy)
+            raise refusal("GPU910", "no kind", folder=FOLDER, name=repr(name), have=have)
         chosen.update((each.file, each) for each in hits)
     for each in chosen.values():
         delete(each.file)
@@ -121,8 +121,7 @@ def delete(file: str) -> None:
     try:
         (Path(FOLDER) / file).unlink(missing_ok=True)
     except OSError as error:
-        what = f"{FOLDER}/{file} can't be removed: {error.strerror}"
-        raise OutputError.of("GPU924", what, remedy="give gpustack the permission that it lacks") from None
+        raise OutputError(said("GPU924", "kept", path=f"{FOLDER}/{file}", reason=error.strerror)) from None
 
 
 def title(kind: OwnKind) -> str:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from ..model import SEVERITIES, Finding, InputError
 from . import common
+from .refusals import refusal
 
 if TYPE_CHECKING:
     from ..live import Expected, State
@@ -54,10 +55,8 @@ def _states(options: argparse.Namespace, asked: Sequence[Asked]) -> Sequence[Sta
     own = {head: tail for head, _, tail in (each.partition("=") for each in given) if tail and head in names}
     plain = [each for each in given if each.partition("=")[0] not in names]
     if len(plain) > 1 or (len(names) > 1 and (plain or options.sources)):
-        what = (
-            f"{', '.join(plain) or '--from'} is of one cluster, and {common.counted(len(names), 'cluster')} are named"
-        )
-        raise InputError.of("GPU026", what, remedy="write --context CLUSTER=NAME, once for each cluster, and no --from")
+        named = common.counted(len(names), "cluster")
+        raise refusal("GPU026", "one of several", option=", ".join(plain) or "--from", named=named)
     if len(names) == 1:
         options.context = own.get(names[0]) or "".join(plain)
         return [seen(options, asked[0][1], asked[0][1].kinds)]
@@ -127,9 +126,7 @@ def seen(options: argparse.Namespace, expected: Expected, kinds: Sequence[Kind])
     options.looked_at = min((path.stat().st_mtime for path in paths), default=options.looked_at)
     state = of_files(body for path in dict.fromkeys(paths) for body in files.objects(path))
     if not state.objects:
-        what = f"{', '.join(options.sources[:3])} holds no object of a cluster"
-        remedy = f"kubectl get nodes -o yaml, and kubectl -n {expected.namespace} get pods,daemonsets -o yaml"
-        raise InputError.of("GPU936", what, remedy=remedy)
+        raise refusal("GPU936", "nothing", files=", ".join(options.sources[:3]), space=expected.namespace)
     return state
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import argparse
 
-from ..model import InputError
 from . import verify
+from .refusals import refusal
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -26,13 +26,10 @@ def run(options: argparse.Namespace) -> int:
 
     asked = options.target.split("/")
     if asked[0] not in why.KINDS or len(asked) != (3 if asked[0] == "pod" else 2) or not all(asked):
-        what = f"{options.target} names no pod, node, DaemonSet or NodePolicy"
-        remedy = "write pod/NAMESPACE/NAME, node/NAME, daemonset/NAME or nodepolicy/NAME"
-        raise InputError.of("GPU026", what, remedy=remedy)
+        raise refusal("GPU026", "no target", target=options.target)
     log = ""
     if options.log and asked[0] in {"node", "nodepolicy"}:
-        what = f"--log is what a container printed, and {options.target} has none"
-        raise InputError.of("GPU026", what, remedy="ask for the pod: pod/NAMESPACE/NAME")
+        raise refusal("GPU026", "no container", target=options.target)
     if options.log:
         log = files.text(options.log, "kubectl logs POD > FILE")
     space = asked[1] if asked[0] == "pod" else ""
