@@ -10,7 +10,6 @@ from pathlib import Path
 
 from ..compiler import fleet
 from ..compiler.dist import Change
-from ..compiler.foreign import REMEDY
 from ..compiler.index import index_of
 from . import common, staged, strays
 from .render import as_json
@@ -49,7 +48,8 @@ def run(options: argparse.Namespace) -> int:
     for each in outcome.foreign:
         say(printable(f"not rendered: {each.path} ({each.kind}): {each.why}"))
     if outcome.foreign:
-        say(f"{common.counted(len(outcome.foreign), 'path')} not rendered: {REMEDY}", sys.stderr)
+        remedy = outcome.foreign[0].finding.remedy
+        say(f"{common.counted(len(outcome.foreign), 'path')} not rendered: {remedy}", sys.stderr)
     if old:
         stale = f"{len(old)} of {common.counted(len(outcome.changes), 'cluster')} stale"
         say(f"{stale}: run `gpustack render` and commit {project.out}/", sys.stderr)

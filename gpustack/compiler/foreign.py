@@ -30,6 +30,7 @@ from ..model import Finding, Location
 from . import beside
 from .folders import above, read
 from .index import INDEX, index_data, owner
+from .refusals import said
 
 if TYPE_CHECKING:
     from .dist import Change, Rendering
@@ -46,10 +47,6 @@ WHY: Mapping[str, str] = {
     "index": "it lists what no policy of this project renders to",
     "special": "no file and no folder, but a pipe, a socket or a device",
 }
-REMEDY = (
-    "remove it; what a cluster needs belongs in its policy (spec.extraObjects); a file that must stay is listed in "
-    "dist.allow.yaml"
-)
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -62,9 +59,7 @@ class Foreign:
 
     @property
     def finding(self) -> Finding:
-        what = f"{self.path} is not what is rendered: {self.why}"
-        why = "engines apply what lies there, and who reviews policies doesn't see it"
-        return Finding.error("GPU976", what, location=Location(self.path), why=why, remedy=REMEDY)
+        return said("GPU976", "", Location(self.path), why=self.why)
 
 
 @dataclass(frozen=True, slots=True)

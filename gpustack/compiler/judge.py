@@ -120,9 +120,5 @@ def unused(waiver: Waiver) -> Finding:
     """The finding for a waiver that covers nothing."""
     from ..checks.rule import all_rules
 
-    what = f"the waiver of {waiver.rule} covers nothing"
-    why = f"no cluster that it names has a finding of {waiver.rule} at a path that it covers"
-    if waiver.rule not in {rule.id for rule in all_rules()}:
-        why = f"{waiver.rule} is not a rule: what can't be read or rendered is refused in any case"
-    remedy = "delete it: what it was for is gone; or correct rule, clusters or path"
-    return Finding.error("GPU032", what, location=waiver.location, why=why, remedy=remedy)
+    case = "unused" if waiver.rule in {rule.id for rule in all_rules()} else "no rule"
+    return said("GPU032", case, waiver.location, rule=waiver.rule)

@@ -37,6 +37,8 @@ from gpustack.model import Finding, Location, MissingToolError
 from gpustack.text import programs
 from gpustack.text.regular import open_regular, read_regular
 
+from .refusals import said
+
 NAME = "kubeconform"
 CHUNK_FILES = 2000
 CHUNK_BYTES = 100_000
@@ -86,8 +88,7 @@ def find(explicit: Path | None = None) -> Path:
 
 
 def _missing(why: str) -> MissingToolError:
-    remedy = "put it on the PATH, or name it with --kubeconform; in a clone of gpustack, `make validate` does"
-    return MissingToolError.of("GPU906", "no kubeconform that can be run", why=why, remedy=remedy)
+    return MissingToolError(said("GPU906", why=why))
 
 
 def second_opinion(
@@ -145,8 +146,7 @@ def _group(files: Mapping[Path, str]) -> tuple[list[Group], list[Finding]]:
         try:
             key = (files[path], _content(path))
         except OSError as error:
-            what = f"{path} can't be read: {error.strerror}"
-            findings.append(Finding.error("GPU904", what, location=Location(str(path)), remedy="render again"))
+            findings.append(said("GPU904", "", Location(str(path)), reason=error.strerror))
             continue
         groups.setdefault(key, Group(*key)).paths.append(path)
     return list(groups.values()), findings

@@ -54,8 +54,7 @@ def files(folder: Path) -> tuple[list[Path], list[Finding]]:
     """
     if not folder.is_dir():
         if not os.path.lexists(folder):
-            what, remedy = f"there is no folder {folder}", "name a folder or a file with manifests after --workloads"
-            raise InputError.of("GPU034", what, remedy=remedy)
+            raise InputError(said("GPU034", folder=folder))
         return [folder], []
     paths: list[Path] = []
     unreadable: list[Finding] = []

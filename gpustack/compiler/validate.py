@@ -20,6 +20,8 @@ from gpustack.catalog.kinds import ADD, FOLDER, NONE, Kinds, OwnKind
 from gpustack.model import Body, Finding, dotted
 from gpustack.model import Path as Steps
 
+from .refusals import said
+
 if TYPE_CHECKING:
     import jsonschema_rs
     from jsonschema.exceptions import ValidationError
@@ -40,8 +42,7 @@ def validate(body: Body, minor: str, kinds: Kinds = NONE) -> list[Finding]:
     """
     api_version, kind = body.get("apiVersion"), body.get("kind")
     if not isinstance(api_version, str) or not isinstance(kind, str):
-        what = f"{_title(body)}: apiVersion and kind must be there, as strings"
-        return [Finding.error("GPU901", what, remedy="write both, for example apiVersion: v1 and kind: ConfigMap")]
+        return [_told(body, "no kind")]
     path = kubernetes.schema_path(api_version, kind, minor)
     own = kinds.of(api_version, kind) if path is None else None
     if path is None and own is None:
@@ -50,8 +51,7 @@ def validate(body: Body, minor: str, kinds: Kinds = NONE) -> list[Finding]:
         if (_validator(path) if path else _validator(Path(own.file if own else ""), kinds)).is_valid(body):
             return list(_twins(own, body, body, ())) if own else []
     except ValueError as error:  # a date, bytes or a key that is not a string: what YAML can say and JSON can't
-        what = f"{_title(body)}: holds what JSON can't: {error}"
-        return [Finding.error("GPU901", what, remedy="put the value or key in quotes")]
+        return [_told(body, "no JSON", error=error)]
     if own:
         return _explain(body, own.schema, own.file, f"{own.api_version} {kind}")
     assert path is not None, "returned above"  # noqa: S101 - narrows the type
@@ -85,9 +85,8 @@ def _twins(own: OwnKind, body: Body, value: Any, path: Steps) -> Iterator[Findin
             if keys and isinstance(item, dict):
                 name = json.dumps([item.get(key) for key in keys])
                 if name in seen:
-                    what = f"{_title(body)}: {dotted((*path, index))} is there twice"
-                    why = f"{own.api_version} {own.kind} knows the items of this list by {' and '.join(keys)}"
-                    yield Finding("GPU901", "error", what, dotted((*path, index)), why=why, remedy="leave one out")
+                    whose = f"{own.api_version} {own.kind}"
+                    yield _told(body, "twice", dotted((*path, index)), whose=whose, keys=" and ".join(keys))
                 seen.add(name)
 
 
@@ -135,9 +134,7 @@ def _explain(body: Body, schema: Any, file: str, whose: str) -> list[Finding]:
         for finding in _describe(error, body, whose):
             findings.setdefault((finding.what, finding.why), finding)
     if not findings:
-        what = f"{_title(body)}: breaks {file} of {whose}"
-        why = "jsonschema-rs refuses the object and jsonschema doesn't say why"
-        return [Finding.error("GPU901", what, why=why, remedy="report this object to gpustack's developers")]
+        return [_told(body, "unexplained", schema=file, whose=whose)]
     return list(findings.values())
 
 
@@ -164,21 +161,21 @@ def _describe(error: ValidationError, body: Body, whose: str) -> Iterator[Findin
             yield _unknown_field(error, body, (*steps, name), known, whose)
     elif error.validator == "required":
         for name in (name for name in rule if name not in instance):
-            place = dotted((*steps, name))
-            why = f"{whose} requires it"
-            what = f"{_title(body)}: {place} is missing"
-            yield Finding("GPU901", "error", what, place, why=why, remedy=f"set {place}")
+            yield _told(body, "missing", dotted((*steps, name)), whose=whose)
     else:
-        what, why, remedy = _wrong_value(str(error.validator), rule, instance, _shown(instance, body))
-        if body.get("kind") == "Secret" and error.validator in ("type", "anyOf"):
-            remedy = "put it in quotes, or write a value of the right type"
-        what = f"{_title(body)}: {dotted(steps)} {what}"
-        yield Finding("GPU901", "error", what, dotted(steps), why=why, remedy=remedy)
+        case, words = _wrong_value(str(error.validator), rule, instance)
+        if body.get("kind") == "Secret" and case == "type":
+            words["remedy"] = "put it in quotes, or write a value of the right type"
+        yield _told(body, case, dotted(steps), shown=_shown(instance, body), **words)
+
+
+def _told(body: Body, case: str, at: str = "", **words: object) -> Finding:
+    """What the table says is wrong with BODY, AT a place of it."""
+    return said("GPU901", case, at=at, severity="error", title=_title(body), place=at, **words)
 
 
 def _unknown_field(error: ValidationError, body: Body, steps: Steps, known: list[str], whose: str) -> Finding:
     name = str(steps[-1])
-    what = f"{_title(body)}: {dotted(steps)} is no field of {whose}"
     if len(known) > SHOWN:
         why = f"{len(known)} fields are allowed here; the nearest are {', '.join(_nearest(name, known, 3, 0.0))}"
     else:
@@ -192,7 +189,7 @@ def _unknown_field(error: ValidationError, body: Body, steps: Steps, known: list
         remedy = f"did you mean {near[0]}?"
     else:
         remedy = f"remove {dotted(steps)}"
-    return Finding("GPU901", "error", what, dotted(steps), why=why, remedy=remedy)
+    return _told(body, "no field", dotted(steps), whose=whose, known=why, remedy=remedy)
 
 
 def _versions_with(error: ValidationError, body: Body, name: str) -> list[str]:
@@ -214,35 +211,27 @@ def _versions_with(error: ValidationError, body: Body, name: str) -> list[str]:
 _TYPES = {"object": "a mapping", "array": "a list", "integer": "an integer", "boolean": "true or false"}
 
 
-def _wrong_value(keyword: str, rule: Any, value: object, shown: str) -> tuple[str, str, str]:
-    """Return what is wrong with VALUE by the schema's KEYWORD: RULE, what is allowed, and the remedy."""
+def _wrong_value(keyword: str, rule: Any, value: object) -> tuple[str, dict[str, str]]:
+    """What is wrong with VALUE by the schema's KEYWORD: RULE, as a case of the table, with the words of its texts."""
     if keyword == "anyOf":  # alternatives that differ in type; a reference is to a type that is an object
         keyword, rule = "type", [part.get("type", "object") for part in rule]
     if keyword == "type":
         names = [rule] if isinstance(rule, str) else list(rule)
         wanted = " or ".join(_TYPES.get(name, f"a {name}") for name in names)
-        return f"must be {wanted}, not {shown}", "", _retyped(value, names)
+        return "type", {"wanted": wanted, "remedy": _retyped(value, names)}
     if keyword == "enum":
-        allowed = ", ".join(str(word) for word in rule if word != "")  # "" is absence to the API server
-        return f"must not be {shown}", f"allowed: {allowed}", "write one of the allowed values"
+        return "enum", {"allowed": ", ".join(str(word) for word in rule if word != "")}  # "" is absence to the API
     if keyword == "minItems":
-        return "is empty", "the API server takes no empty list here", "write what belongs in it"
+        return "empty list", {}
     if keyword == "pattern":
         if "[KMGTPE]i" in rule:
-            return f"is {shown}, which is not a quantity", "a quantity reads 500m, 2, 1.5 or 8Gi", "write a quantity"
+            return "quantity", {}
         if rule == DNS_LABEL:
-            return (
-                f"is {shown}, which is no DNS label",
-                "",
-                "write lower-case letters, digits and '-', 63 characters at most",
-            )
+            return "DNS label", {}
         if rule == LABEL_VALUE:
-            remedy = "write letters, digits, '-', '_' and '.', with a letter or digit at both ends"
-            return f"is {shown}, which is not a label value", "63 characters at most", remedy
-        if rule.startswith("^[A-Za-z0-9+/="):
-            return f"is {shown}, which is not base64", "", "encode it, or use stringData in a Secret"
-        return f"is {shown}", f"it must match {rule}", "write a value of that form"
-    return f"is {shown}", f"the schema says {keyword}: {json.dumps(rule)[:80]}", "write an allowed value"
+            return "label value", {}
+        return ("base64", {}) if rule.startswith("^[A-Za-z0-9+/=") else ("pattern", {"pattern": rule})
+    return "other", {"keyword": keyword, "rule": json.dumps(rule)[:80]}
 
 
 def _retyped(value: object, names: Sequence[str]) -> str:

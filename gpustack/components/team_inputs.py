@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from ..model import Body, Finding, FindingsError, Resource
 from ..policy.loading.constructs import Construct, RefusedError
 from .parts.common_inputs import Inputs
+from .refusals import refused
 
 if TYPE_CHECKING:
     from ..policy.language.spec import ClusterPolicySpec
@@ -73,9 +74,7 @@ def failed(known: Construct, error: Exception) -> Finding:
     """The finding for an ERROR in code of KNOWN."""
     said = str(error).partition("\n")[0]
     what = said if isinstance(error, RefusedError) else f"it ended with {type(error).__name__}: {said}"
-    path, why = f"spec.constructs.{known.name}", f"its code is that of {known.title}"
-    remedy = "correct what the policy says there, or mend the distribution"
-    return Finding.error("GPU912", f"the construct {known.name}: {what}", path=path, why=why, remedy=remedy)
+    return refused("GPU912", f"constructs.{known.name}", "failed", name=known.name, what=what, title=known.title)
 
 
 def team_entries(spec: ClusterPolicySpec) -> Iterator[TeamEntry]:
@@ -83,6 +82,5 @@ def team_entries(spec: ClusterPolicySpec) -> Iterator[TeamEntry]:
     known = spec.known_constructs.known if spec.known_constructs is not None else {}
     for name in sorted(spec.constructs):
         if name not in known:
-            what, path = f"the construct {name} isn't known here", f"spec.constructs.{name}"
-            raise FindingsError.of("GPU912", what, path=path, remedy="run gpustack where constructs.allow.yaml is")
+            raise FindingsError(refused("GPU912", f"constructs.{name}", "unknown", name=name))
         yield TeamEntry(known[name])

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from gpustack.model import Finding, InputError, Location
 from gpustack.policy.loading.brought import Brought, brought_by
 from gpustack.policy.loading.defaults import assemble
-from gpustack.policy.loading.envelope import open_policy
+from gpustack.policy.loading.envelope import TEXTS, open_policy
 from gpustack.policy.loading.extends import Layers, is_layer_name
 from gpustack.policy.loading.layers import Merged, Part
 from gpustack.policy.loading.rings import FLEET, Rings, contradictions, rings_of, shared_files
@@ -204,11 +204,7 @@ def policy_files(folder: pathlib.Path, name: str) -> list[pathlib.Path]:
     try:
         entries = [entry for entry in os.scandir(folder) if not entry.name.startswith(".")]
     except OSError as error:
-        reason = error.strerror or str(error)
-        what = f"the folder {name} can't be read"
-        remedy = "create it, put a policy file per cluster into it, or name the files"
-        raise InputError(
-            Finding("GPU001", "error", what, "", Location(name), f"the system says: {reason}", remedy)
-        ) from None
+        reason = error.strerror or error
+        raise InputError(TEXTS.finding("GPU001", "", Location(name), reason=reason)) from None
     named = [entry.name for entry in entries if entry.name.endswith((".yaml", ".yml")) and not entry.is_dir()]
     return [folder / file for file in sorted(named) if file not in BESIDE]

@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING
 
 from gpustack.model import Finding, InputError, Location
 from gpustack.policy.loading.entries import Entries
+from gpustack.policy.loading.envelope import TEXTS
 from gpustack.policy.loading.load import LAYERS, WAIVERS
 from gpustack.text.positions import locate
 from gpustack.text.read import value
@@ -85,9 +86,7 @@ def _refuse_in_layers(folder: pathlib.Path, display: str) -> None:
         return
     parsed = value(decode(load_bytes(path, name), name), name)
     if parsed is not None and isinstance(parsed[1], list):
-        what, why = f"{name} is read by nobody", "what is waived are findings of clusters, and layers have none"
-        remedy = f"move it to {display}, and name the clusters there"
-        raise InputError.of("GPU030", what, location=Location(name), why=why, remedy=remedy)
+        raise InputError(TEXTS.finding("GPU030", "in layers", Location(name), home=display))
 
 
 def _spec() -> type[WaiverSpec]:
@@ -121,10 +120,7 @@ def _twice(waivers: list[Waiver]) -> Iterator[Finding]:
     for waiver in waivers:
         other = first.setdefault((waiver.rule, frozenset(waiver.clusters), waiver.path), waiver)
         if other is not waiver:
-            what = f"{waiver.rule} is waived twice for the same clusters and path"
-            why = f"the other one is at {other.location}, and only one of the two would count"
-            remedy = "keep the one that is right, and delete the other"
-            yield Finding.error("GPU030", what, location=waiver.location, why=why, remedy=remedy)
+            yield TEXTS.finding("GPU030", "twice", waiver.location, rule=waiver.rule, other=other.location)
 
 
 @functools.lru_cache(maxsize=256)
