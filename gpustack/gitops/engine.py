@@ -6,11 +6,15 @@ the sentences about it. All others ask the record, so a further engine is one mo
 
 from __future__ import annotations
 
+import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, NamedTuple, TypeVar
 
+from ..catalog import _data
 from ..model import Body, Resource
 from ..policy.language.base import Section
 from ..registry.media import Media
@@ -80,19 +84,25 @@ class Told:
     prunes: tuple[str, ...] = ()
     ends: str = ""
 
+    @classmethod
+    def of(cls, facts: Mapping[str, Any]) -> Told:
+        """What the FACTS of a data file say, in which a path is a text with dots."""
+        one = {name: tuple(facts[name].split(".")) for name in ("folder", "prunes") if name in facts}
+        lists = {name: said for name, said in facts.items() if isinstance(said, list)}
+        several = {name: tuple(tuple(path.split(".")) for path in said) for name, said in lists.items()}
+        return cls(**{**facts, **one, **several})
+
 
 class Engine(ABC, Generic[Settings]):
-    """A GitOps engine. `name` is that in a policy and of folders, `title` what people call it."""
+    """A GitOps engine. `name` is that in a policy and of folders, `title` what people call it.
+
+    What a render doesn't ask for stands in the data file beside its module (`record`), or in the class as all the rest.
+    """
 
     name: ClassVar[str]
     title: ClassVar[str]
     settings: type[Settings]
     """Its section of the language, `spec.gitops.<name>`."""
-    media: ClassVar[Media]
-    """The media types of the artifacts that are pushed for it."""
-    kinds: ClassVar[Mapping[str, Told]]
-    """The kinds of its own objects."""
-    applies: ClassVar[Applies]
     source_field: ClassVar[str] = ""
     """What a policy may set in place of a repository: a field, with what it is to hold."""
     annotations: ClassVar[tuple[str, ...]]
@@ -105,6 +115,30 @@ class Engine(ABC, Generic[Settings]):
     """Annotations by which it applies an object that is too large for a client-side apply."""
     partial: ClassVar[Mapping[str, str]] = {}
     """Annotations of an object that is a part of somebody else's: merged into it, and never deleted."""
+
+    @property
+    def record(self) -> Any:
+        """The content of the data file beside its module."""
+        return _data.read(Path(inspect.getfile(type(self))).with_suffix(".yaml"))
+
+    @cached_property
+    def media(self) -> Media:
+        """The media types of the artifacts that are pushed for it."""
+        return Media(**self.record["media"])
+
+    @cached_property
+    def applies(self) -> Applies:
+        """How it applies what is rendered."""
+        return Applies(**self.record["applies"])
+
+    @cached_property
+    def kinds(self) -> Mapping[str, Told]:
+        """The kinds of its own objects."""
+        return {name: Told.of(facts) for name, facts in self.record["kinds"].items()}
+
+    def trouble(self, case: str) -> Trouble:
+        """What its data file says of CASE."""
+        return Trouble(**self.record["troubles"][case])
 
     def of(self, given: GitOps) -> Settings:
         """Its settings in the section GIVEN."""

@@ -19,11 +19,10 @@ from ...catalog import texts
 from ...catalog.rendered_kinds import rendered_kinds
 from ...model import STAGES, Body, Resource
 from ...policy.language.base import Section, own, section
-from ...policy.language.forms import Form
+from ...policy.language.forms import form
 from ...policy.language.repository import revision
 from ...policy.language.types import DnsLabel, DnsSubdomain
-from ...registry.media import Media
-from ..engine import Accounts, Applies, Engine, Roots, Told, Trouble, annotated
+from ..engine import Accounts, Engine, Roots, Trouble, annotated
 from ..marks import NEVER_PRUNED
 from ..reads import Reads
 
@@ -56,21 +55,8 @@ AT_ONCE = frozenset(
 )
 """Kinds that Argo CD finds healthy as soon as they are applied; a CRD takes a second."""
 
-SERVER_URL = Form(
-    "server_url",
-    "address of an API server",
-    "https:// and a host, as Argo CD knows the cluster: https://kubernetes.default.svc is the one that it runs in",
-    r"https?://[^\s/@$\x00]+(?:/[^\s@$\x00]*)?",
-    1024,
-    hints=((r"^[\w.-]+(?::[0-9]+)?$", "put https:// before it"),),
-)
-DESTINATION = Form(
-    "destination_name",
-    "name of a cluster in Argo CD",
-    "as `argocd cluster list` shows it",
-    r"[^\s$\x00][^\n$\x00]*",
-    253,
-)
+SERVER_URL = form("server_url")
+DESTINATION = form("destination_name")
 
 
 class Destination(Section):
@@ -108,62 +94,20 @@ class ArgoCdEngine(Engine[ArgoCd]):
     name = "argocd"
     title = "Argo CD"
     settings = ArgoCd
-    media = Media(
-        "application/vnd.oci.image.layer.v1.tar+gzip",
-        "application/vnd.oci.empty.v1+json",
-        "application/vnd.gpustack.manifests.v1",
-    )  # what Argo CD takes as installed (its --oci-layer-media-types); Flux without a layerSelector takes it too
     annotations = ("argocd.argoproj.io/",)
     hooks = ("argocd.argoproj.io/hook",)
-    applies = Applies(
-        "argocd-controller",
-        "Application",
-        "argocd app sync $namespace/$name",
-        {"spec": {"syncPolicy": {"automated": None}}},
-    )
     large = {OPTIONS: "ServerSideApply=true"}
     partial = {OPTIONS: "ServerSideApply=true,Prune=false,Delete=false"}
-    kinds = {
-        "AppProject": Told(
-            "What the Application may do: this repository, where it goes, these kinds, and nothing else.",
-            permits=(("spec", "sourceRepos"), ("spec", "destinations")),
-            kinds=(("spec", "clusterResourceWhitelist"), ("spec", "namespaceResourceWhitelist")),
-        ),
-        "Application": Told(
-            "What Argo CD syncs, and how.",
-            syncs="the cluster",
-            reads=(("spec", "source", "repoURL"), ("spec", "source", "targetRevision"), ("spec", "source", "path")),
-            goes=(("spec", "destination"),),
-            how=(("spec", "syncPolicy", "automated"), ("spec", "project")),
-            folder=("spec", "source", "path"),
-            prunes=("spec", "syncPolicy", "automated", "prune"),
-        ),
-        "ConfigMap": Told(
-            "A part of Argo CD's own configuration: the script by which it tells the health of a NodePolicy.\n"
-            "# Applied server-side, it is added to what is there."
-        ),
-    }
 
     def missing(self, given: GitOps) -> Iterator[Trouble]:
         target = self.of(given).destination
         if not (target.name or target.server):
-            yield Trouble(
-                "argocd",
-                "gitops doesn't say which cluster Argo CD is to sync",
-                "an Application goes to one cluster, and a guess could be the wrong one",
-                "set spec.gitops.argocd.destination.name as `argocd cluster list` shows it, or destination.server; "
-                f"{HERE} is the cluster that Argo CD runs in",
-            )
+            yield self.trouble("no destination")
 
     def contradictions(self, given: GitOps) -> Iterator[Trouble]:
         target = self.of(given).destination
         if target.name and target.server:
-            yield Trouble(
-                "argocd.destination.server",
-                "the destination is named twice, by name and by server",
-                "Argo CD refuses such an Application",
-                "leave out one of the two",
-            )
+            yield self.trouble("two destinations")
 
     def idle(self, given: GitOps) -> Iterator[tuple[str, str]]:
         settings = self.of(given)

@@ -22,11 +22,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from ...model import Body, Resource, Stage
 from ...policy.language.base import Section, own
-from ...policy.language.forms import Form
+from ...policy.language.forms import form
 from ...policy.language.repository import revision
 from ...policy.language.types import DnsLabel, DnsSubdomain
-from ...registry.media import Media
-from ..engine import Accounts, Applies, Engine, Roots, Told, Trouble, annotated
+from ..engine import Accounts, Engine, Roots, Trouble, annotated
 from ..reads import Reads
 
 if TYPE_CHECKING:
@@ -50,13 +49,7 @@ READY = {
 """When a NodePolicy is well. Flux itself sees to it that the status is about the present generation."""
 SourceKind = Literal["GitRepository", "OCIRepository"]
 
-INTERVAL = Form(
-    "interval",
-    "interval",
-    "hours, minutes and seconds such as 10m or 1h30m",
-    r"(?=[0-9])(?:[1-9][0-9]{0,4}h)?(?:[1-9][0-9]{0,5}m)?(?:[1-9][0-9]{0,6}s)?",
-    hints=((r"^[0-9]+$", "add the unit: 10m"),),
-)
+INTERVAL = form("interval")
 
 
 class FluxSource(Section):
@@ -104,40 +97,10 @@ class FluxEngine(Engine[Flux]):
     name = "flux"
     title = "Flux"
     settings = Flux
-    media = Media(
-        "application/vnd.cncf.flux.content.v1.tar+gzip",
-        "application/vnd.cncf.flux.config.v1+json",
-    )  # what `flux push artifact` writes
     source_field = "spec.gitops.flux.source to a source that is there"
     annotations = ("kustomize.toolkit.fluxcd.io/", "helm.toolkit.fluxcd.io/")
     verbatim = {SUBSTITUTE: "disabled"}
     partial = {PRUNE: "disabled", "kustomize.toolkit.fluxcd.io/ssa": "Merge"}
-    applies = Applies(
-        "kustomize-controller",
-        "Kustomization",
-        "flux reconcile kustomization $name --namespace=$namespace",
-        {"spec": {"suspend": True}},
-        override="kustomize-controller",
-    )
-    kinds = {
-        **dict.fromkeys(
-            SOURCES,
-            Told(
-                "Where Flux reads what it syncs.", reads=(("spec", "url"), ("spec", "ref")), how=(("spec", "interval"),)
-            ),
-        ),
-        "Kustomization": Told(
-            "What Flux applies of it, and how.",
-            syncs="what is in its stage",
-            each_stage=True,
-            reads=(("spec", "sourceRef"), ("spec", "path")),
-            goes=(("spec", "kubeConfig"),),
-            how=(("spec", "prune"), ("spec", "interval"), ("spec", "serviceAccountName")),
-            folder=("spec", "path"),
-            prunes=("spec", "prune"),
-            ends="Flux deletes what it applied",
-        ),
-    }
 
     def brings_source(self, given: GitOps) -> bool:
         return self.of(given).source is not None
@@ -145,12 +108,7 @@ class FluxEngine(Engine[Flux]):
     def contradictions(self, given: GitOps) -> Iterator[Trouble]:
         url = given.repository.url
         if url and "://" not in url:
-            yield Trouble(
-                "repository.url",
-                "Flux reads no address of this form",
-                "it wants a scheme; git@host:path is Git's own short form",
-                "put ssh:// before it, and write '/' for the ':' behind the host",
-            )
+            yield self.trouble("no scheme")
 
     def idle(self, given: GitOps) -> Iterator[tuple[str, str]]:
         settings = self.of(given)

@@ -18,13 +18,11 @@ from pydantic import BeforeValidator
 from .base import Own, Section, items, mapping, own, section
 from .daemonsets import DaemonSets
 from .dcgm import Dcgm, DcgmExporter
-from .forms import Form, absent
+from .forms import absent, form
 from .operand import EnvVar, ImageSource, ResourceRequirements
 from .types import HostPath, Port
 
-FEATURE_GATE = Form(
-    "feature_gate", "feature gate", "a name such as MPSSupport: letters and digits", r"[A-Za-z][A-Za-z0-9]*"
-)
+FEATURE_GATE = form("feature_gate")
 FeatureGates = Annotated[dict[Annotated[str, FEATURE_GATE], bool], BeforeValidator(absent)]
 
 

@@ -11,14 +11,14 @@ from typing import Annotated, Literal
 from pydantic import BeforeValidator
 
 from .base import Section, items, mapping
-from .forms import Form, absent, form
+from .forms import absent, form
 from .types import DnsLabel, DnsSubdomain
 
 PCI_SELECTOR = form("pci_selector")
 RESOURCE = form("resource_name")
 VGPU_TYPE = form("vgpu_type")
 VGPU_NAME = form("vgpu_name")
-FEATURE_GATE = Form("feature_gate", "feature gate", "letters and digits, such as HostDevices", r"[A-Za-z][A-Za-z0-9]*")
+FEATURE_GATE = form("kubevirt_gate")
 
 
 class PermittedDevice(Section):

@@ -24,7 +24,7 @@ from pydantic import AfterValidator
 
 from gpustack.model import Finding, InputError
 from gpustack.policy.language.base import Section
-from gpustack.policy.language.forms import Form
+from gpustack.policy.language.forms import form
 from gpustack.policy.language.types import day
 from gpustack.policy.loading.entries import Entries
 from gpustack.policy.loading.waiver import WORDS
@@ -32,10 +32,7 @@ from gpustack.text.source import decode, load_bytes
 
 NAME = "acceptances.yaml"
 """The file at the project's root."""
-FINDING = Form(
-    "finding_id", "id of a finding", "as `gpustack diff` prints it: IMP901-0a1b2c3d4e5f", r"IMP[0-9]{3}-[0-9a-f]{12}"
-)
-DIGEST = Form("digest", "digest", "sha256: and 64 digits and letters a to f", r"sha256:[0-9a-f]{64}")
+FINDING, DIGEST = form("finding_id"), form("digest")
 
 
 class AcceptanceSpec(Section):
@@ -65,15 +62,7 @@ class AcceptanceSpec(Section):
         return f"{self.by}, until {self.until}: {' '.join(self.why.split())}"
 
 
-ENTRIES = Entries(
-    "GPU047",
-    lambda: AcceptanceSpec,
-    "acceptances",
-    "acceptances",
-    "an acceptance",
-    "let `gpustack accept` write it, or start each with a dash: `- finding: IMP...`",
-    "finding, before, after, by, until and why",
-)
+ENTRIES = Entries("GPU047", lambda: AcceptanceSpec)
 
 
 def acceptances(path: pathlib.Path, display: str) -> list[AcceptanceSpec]:

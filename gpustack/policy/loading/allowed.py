@@ -15,22 +15,14 @@ import pathlib
 from typing import Annotated
 
 from gpustack.policy.language.base import Section
-from gpustack.policy.language.forms import Form
+from gpustack.policy.language.forms import form
 from gpustack.policy.loading.entries import Entries
 from gpustack.policy.loading.waiver import WORDS
 
 NAME = "dist.allow.yaml"
 """The file at the project's root."""
 
-SHA256 = Form(
-    "sha256", "sha256 of a file's content", "64 digits and letters a to f, as sha256sum prints them", r"[0-9a-f]{64}"
-)
-PATH = Form(
-    "allowed_path",
-    "path of a file",
-    "from the project's root on, without . and ..",
-    r"(?!/)(?!.*(?:^|/)\.{0,2}(?:/|$)).+",
-)
+SHA256, PATH = form("sha256"), form("allowed_path")
 
 
 class AllowedSpec(Section):
@@ -44,15 +36,7 @@ class AllowedSpec(Section):
     """Why no policy renders to it, for whoever reads it in a year."""
 
 
-ENTRIES = Entries(
-    "GPU977",
-    lambda: AllowedSpec,
-    "allowed",
-    "files",
-    "a file",
-    "start each file with a dash: `- path: dist/...`",
-    "path, sha256 and why",
-)
+ENTRIES = Entries("GPU977", lambda: AllowedSpec)
 
 
 def allowed(root: pathlib.Path) -> dict[str, AllowedSpec]:

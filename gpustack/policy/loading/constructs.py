@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from gpustack.model import InputError
 from gpustack.policy.language.base import Section
-from gpustack.policy.language.forms import Form, refuse
+from gpustack.policy.language.forms import form, refuse
 from gpustack.policy.loading.allowed import SHA256
 from gpustack.policy.loading.brought import LIMITS, LIST
 from gpustack.policy.loading.entries import Entries
@@ -46,10 +46,7 @@ NAMED = re.compile(r"[a-z][A-Za-z0-9]{0,62}")
 INSTALLERS = {"RECORD", "INSTALLER", "REQUESTED", "direct_url.json"}
 """Files that say how a distribution was installed: they differ from machine to machine, and nothing imports them."""
 CODE = (".py", ".pyc", ".so", ".pyd")
-DISTRIBUTION = Form(
-    "distribution", "name of a distribution", "letters, digits, '-', '_' and '.'", r"[A-Za-z0-9][A-Za-z0-9._-]*", 200
-)
-VERSION = Form("dist_version", "version of a distribution", "as `pip list` prints it", r"[0-9A-Za-z.+!_-]+", 100)
+DISTRIBUTION, VERSION = form("distribution"), form("dist_version")
 
 
 class AllowedConstruct(Section):
@@ -65,15 +62,7 @@ class AllowedConstruct(Section):
     """What it is for, for whoever reads it in a year."""
 
 
-ENTRIES = Entries(
-    "GPU911",
-    lambda: AllowedConstruct,
-    "constructs",
-    "distributions",
-    "a distribution",
-    "start each distribution with a dash: `- name: ...`",
-    "name, version, sha256 and why",
-)
+ENTRIES = Entries("GPU911", lambda: AllowedConstruct)
 
 
 class RefusedError(Exception):

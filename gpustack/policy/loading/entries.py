@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Generic, TypeVar
 
+from gpustack.catalog import _data
 from gpustack.model import Finding, InputError
 from gpustack.policy.loading.layers import Part, merge
 from gpustack.text.positions import locate
@@ -26,18 +27,17 @@ E = TypeVar("E", bound="Section")
 
 @dataclass(frozen=True, slots=True)
 class Entries(Generic[E]):
-    """A kind of list: the RULE that refuses, what loads the MODEL of an entry (a file without any costs no pydantic),
-    the SECTION that stands in paths, what the list holds in the plural (MANY) and an entry in the singular (ONE), how
-    an entry BEGINS, and the fields below its dash.
+    """A kind of list: the RULE that refuses, and what loads the MODEL of an entry (a file without any costs no
+    pydantic). Its words for what is wrong stand in the data file beside this module.
     """
 
     rule: str
     model: Callable[[], type[E]]
-    section: str
-    many: str
-    one: str
-    begins: str
-    fields: str
+
+    @property
+    def words(self) -> dict[str, str]:
+        """What the data file says of this kind of list."""
+        return dict(_data.read(pathlib.Path(__file__).with_suffix(".yaml"))[self.rule])
 
     def read(self, text: str, display: str, wrong: list[Finding]) -> Iterator[tuple[int, E]]:
         """The entries of TEXT, that of the file DISPLAY, each with its index. What is wrong with one is added to WRONG.
@@ -47,8 +47,8 @@ class Entries(Generic[E]):
         parsed = value(text, display)
         items = parsed[1] if parsed is not None else []
         if not isinstance(items, list):
-            what = f"{display} is not a list of {self.many}"
-            raise InputError(Finding(self.rule, "error", what, "", locate(text, display, ()), "", self.begins))
+            what, remedy = f"{display} is not a list of {self.words['many']}", self.words["begins"]
+            raise InputError(Finding(self.rule, "error", what, "", locate(text, display, ()), "", remedy))
         for index, item in enumerate(items):
             entry = self._one(index, item, text, display, wrong)
             if entry is not None:
@@ -73,8 +73,8 @@ class Entries(Generic[E]):
 
     def _one(self, index: int, item: object, text: str, display: str, wrong: list[Finding]) -> E | None:
         if not isinstance(item, dict):
-            where, path = locate(text, display, (index,)), f"{self.section}[{index}]"
-            what, remedy = f"{self.one} is a mapping", f"write {self.fields} below its dash"
+            where, path = locate(text, display, (index,)), f"{self.words['section']}[{index}]"
+            what, remedy = f"{self.words['one']} is a mapping", f"write {self.words['fields']} below its dash"
             wrong.append(Finding(self.rule, "error", what, path, where, "", remedy))
             return None
         from pydantic import ValidationError
@@ -85,5 +85,5 @@ class Entries(Generic[E]):
         try:
             return model.model_validate(merged.spec)
         except ValidationError as error:
-            wrong += diagnose(error, merged, model, (self.section, index))
+            wrong += diagnose(error, merged, model, (self.words["section"], index))
             return None

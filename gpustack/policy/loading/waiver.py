@@ -7,12 +7,10 @@ from typing import Annotated
 from pydantic import Field
 
 from ..language.base import Section
-from ..language.forms import Form
+from ..language.forms import form
 from ..language.types import Day
 
-RULE = Form("rule_id", "id of a rule", "GPU and three digits, such as GPU130", r"GPU[0-9]{3}")
-WORDS = Form("words", "text that says something", "at least one letter", r"[\s\S]*[^\W\d_][\s\S]*")
-GLOB = Form("cluster_glob", "name of a cluster", "a name, with * and ? for any letters", r"[-a-z0-9.*?]+")
+RULE, WORDS, GLOB = form("rule_id"), form("words"), form("cluster_glob")
 
 
 class WaiverSpec(Section):

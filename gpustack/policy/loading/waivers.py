@@ -95,15 +95,7 @@ def _spec() -> type[WaiverSpec]:
     return WaiverSpec
 
 
-ENTRIES = Entries(
-    "GPU030",
-    _spec,
-    "waivers",
-    "waivers",
-    "a waiver",
-    "start each waiver with a dash: `- rule: GPU130`",
-    "rule, clusters, reason, owner and expires",
-)
+ENTRIES = Entries("GPU030", _spec)
 
 
 def _waiver(index: int, spec: WaiverSpec, text: str, display: str) -> Waiver:
