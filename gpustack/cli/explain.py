@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import argparse
 import json
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..model import dotted
 from . import common
-from .text import as_json, printable, say
+from .text import Code, answer
 
 if TYPE_CHECKING:
     from ..model import Location
@@ -37,27 +38,24 @@ def run(options: argparse.Namespace) -> int:
     try:
         told = explain(loaded, options.path)
     except NotSetError as error:
-        if options.format == "json":
-            print(as_json({"version": 1, "exit": 0, "values": []}))
-        else:
-            say(printable(error.findings[0].what))
-        return 0
-    if options.format == "json":
-        data = [{"path": dotted(row.path), **_row(row.value, row.origin, row.location), **_below(row)} for row in told]
-        print(as_json({"version": 1, "exit": 0, "values": data}))
-        return 0
+        return answer(options.format, 0, {"values": []}, [error.findings[0].what])
+    data = [{"path": dotted(row.path), **_row(row.value, row.origin, row.location), **_below(row)} for row in told]
+    return answer(options.format, 0, {"values": data}, map(Code, lines(told)))
+
+
+def lines(told: Sequence[Explained]) -> Iterator[str]:
+    """What is TOLD, for people: a value with who wrote it, and what it took the place of, once where that is a list."""
     rows = [(f"{dotted(row.path)}: {shown(row.value)}", row) for row in told]
     width = max((len(left) for left, _ in rows), default=0)
     said: set[str] = set()
     for left, row in rows:
         where = str(row.location)
-        print(printable(f"{left:<{min(width, 90) + 2}}  {_kind(row.origin)}: {where}" if where else left))
+        yield f"{left:<{min(width, 90) + 2}}  {_kind(row.origin)}: {where}" if where else left
         for value, origin, location in row.overrides:
             line = f"    overrides {_kind(origin)}: {location}  {shown(value)}"
             if (origin.kind in {"layer", "change"} or isinstance(value, list | dict)) and line not in said:
                 said.add(line)
-                print(printable(line))
-    return 0
+                yield line
 
 
 def shown(value: Any) -> str:

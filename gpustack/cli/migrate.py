@@ -21,7 +21,7 @@ from ..catalog import _data
 from ..model import Body, InputError, printable
 from . import common
 from .refusals import said
-from .text import Code, as_json, say
+from .text import Code, answer, as_json
 
 if TYPE_CHECKING:
     from ..moving.migrate import Plan, Render, Seen, Step, Verdict
@@ -63,7 +63,7 @@ def run(options: argparse.Namespace) -> int:
     found = made(options, render, seen(options), reverse=reverse)
     if options.action == "status":
         told = progress(found)
-        return tell(options, 0, told, progress_lines(told))
+        return answer(options.format, 0, told, progress_lines(told))
     code = 2 if found.promise.level == "broken" or any(step.refused for step in found.steps) else 0
     told = data(found)
     if options.write:
@@ -73,17 +73,7 @@ def run(options: argparse.Namespace) -> int:
         other = made(options, render, found.seen, reverse=not reverse)
         text = as_json({"version": 1, **told, **written(found, datetime.now(UTC), other)})
         save(Path(options.write), f"{text}\n", "the plan", "name another file with --write")
-    return tell(options, code, told, lines(found))
-
-
-def tell(options: argparse.Namespace, code: int, told: dict[str, Any], lines: Iterator[str]) -> int:
-    """Print what is TOLD, for programs or in LINES; CODE."""
-    if options.format == "json":
-        print(as_json({"version": 1, "exit": code, **told}))
-        return code
-    for line in lines:
-        (print if isinstance(line, Code) else say)(printable(line))
-    return code
+    return answer(options.format, code, told, lines(found))
 
 
 def made(options: argparse.Namespace, render: Render, seen: Seen, *, reverse: bool) -> Plan:
@@ -134,7 +124,7 @@ def carry_out(options: argparse.Namespace) -> int:
     found = connect.run(options, work)
     step = next((each for each in found.steps if each.state == "next"), None)
     told = {"cluster": render.cluster, "done": done, "next": step.id if step else None}
-    return tell(options, 0, told, iter([f"next: {step.id}: {step.title}" if step else "all is done"]))
+    return answer(options.format, 0, told, [f"next: {step.id}: {step.title}" if step else "all is done"])
 
 
 def progress(plan: Plan) -> dict[str, Any]:

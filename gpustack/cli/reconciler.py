@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from ..model import InputError
 from . import common
 from .refusals import said
-from .text import as_json
+from .text import answer
 
 if TYPE_CHECKING:
     from ..reconciler.shell.cluster import Cluster
@@ -44,11 +45,7 @@ def run(options: argparse.Namespace) -> int:
     if done is None:
         print("nothing was changed")
         return 0
-    if options.format == "json":
-        print(as_json({"version": 1, "exit": done.code, **done.data}))
-    else:
-        tell(done)
-    return done.code
+    return answer(options.format, done.code, done.data, lines(done))
 
 
 def may_ask(options: argparse.Namespace) -> None:
@@ -64,14 +61,9 @@ def confirmed(question: str) -> bool:
     return sys.stdin.readline().strip().lower() in {"y", "yes"}
 
 
-def tell(done: Released) -> None:
+def lines(done: Released) -> Iterator[str]:
     """What was done, what is left with the reason, and what remains for the person to do."""
-    from .text import printable, say
-
-    print(f"{common.counted(len(done.made.released), 'node')} given back")
-    for name, why in sorted(done.made.labelled.items()):
-        say(printable(f"{name}: labels of the GPU stack stay: {why}"))
-    for name, why in sorted(done.made.left.items()):
-        say(printable(f"{name}: left as it was: {why}"))
-    for text in done.remains:
-        say(printable(text))
+    yield f"{common.counted(len(done.made.released), 'node')} given back"
+    yield from (f"{name}: labels of the GPU stack stay: {why}" for name, why in sorted(done.made.labelled.items()))
+    yield from (f"{name}: left as it was: {why}" for name, why in sorted(done.made.left.items()))
+    yield from done.remains

@@ -6,13 +6,14 @@ The work is in live/; here are the words of the command line.
 from __future__ import annotations
 
 import argparse
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from .refusals import refusal
-from .text import as_json
+from .text import Code, answer
 
 if TYPE_CHECKING:
-    from .live.steer import Deed
+    from .live.steer import Deed, Done
 
 ACTIONS = {
     "plan": "print the order of what is due, the pods that move, what blocks it and the budgets; do nothing",
@@ -75,22 +76,15 @@ def run(options: argparse.Namespace) -> int:
 
 def look(options: argparse.Namespace) -> int:
     from .live import budget_report, plan, reading, status
-    from .text import Code, printable, say
 
     report = options.action == "plan" and options.budget_report
     what = budget_report if report else plan if options.action == "plan" else status
     told = what.data(reading.look(options, everybody=report))
-    if options.format == "json":
-        print(as_json({"version": 1, "exit": 0, **told}))
-        return 0
-    for line in what.lines(told):
-        (print if isinstance(line, Code) else say)(printable(line))
-    return 0
+    return answer(options.format, 0, told, what.lines(told))
 
 
 def steer(options: argparse.Namespace) -> int:
     from .live import connect, steer
-    from .text import printable, say
 
     if options.action in {"hold", "unhold"} and options.policy and options.nodes:
         raise refusal("GPU026", "both")
@@ -105,11 +99,11 @@ def steer(options: argparse.Namespace) -> int:
         "reset-breaker": steer.reset_breaker,
     }
     done = connect.run(options, lambda cluster: deeds[options.action](cluster, options))
-    if options.format == "json":
-        print(as_json({"version": 1, "exit": 0, "results": [each.data for each in done]}))
-        return 0
+    return answer(options.format, 0, {"results": [each.data for each in done]}, lines(done))
+
+
+def lines(done: Iterable[Done]) -> Iterator[str]:
+    """What was DONE, for people."""
     for each in done:
-        say(printable(f"{each.object}: {each.what}"))
-        for key, text in each.before.items():
-            print(printable(f"  {key} was {text}"))
-    return 0
+        yield f"{each.object}: {each.what}"
+        yield from (Code(f"  {key} was {text}") for key, text in each.before.items())

@@ -13,7 +13,7 @@ from ..model import Finding, InputError, Location, OutputError
 from . import common
 from .refusals import refusal, said
 from .saving import save
-from .text import as_json, printable, say
+from .text import answer
 
 if TYPE_CHECKING:
     from ..catalog.definitions import Made
@@ -136,17 +136,17 @@ def plain(kind: OwnKind) -> dict[str, Any]:
 
 def told(done: list[dict[str, Any]], options: argparse.Namespace) -> int:
     """Print what was DONE, or what there is."""
-    if options.format == "json":
-        print(as_json({"version": 1, "exit": 0, "kinds": done}))
-        return 0
+    return answer(options.format, 0, {"kinds": done}, lines(done))
+
+
+def lines(done: Iterable[dict[str, Any]]) -> Iterator[str]:
+    """The same for people."""
     for each in done:
         did = f"{each['did']}: " if "did" in each else ""
         why = f" ({each['why']})" if "why" in each else ""
-        say(printable(f"{did}{each['apiVersion']} {each['kind']}, {each['scope']}{why}"))
+        yield f"{did}{each['apiVersion']} {each['kind']}, {each['scope']}{why}"
         if each["unchecked"] and each.get("did") != "removed":
-            some = common.some(each["unchecked"])
-            say(printable(f"  left to the API server: {some}"))
-    return 0
+            yield f"  left to the API server: {common.some(each['unchecked'])}"
 
 
 def read(file: str, options: argparse.Namespace) -> Iterator[Made]:

@@ -13,7 +13,7 @@ from typing import Any, TextIO
 
 from ..model import Finding, printable
 
-__all__ = ["as_json", "document", "plain", "print_findings", "printable", "say", "text", "whole"]
+__all__ = ["answer", "as_json", "document", "plain", "print_findings", "printable", "say", "text", "whole"]
 
 WIDTH = 160
 _CODE = re.compile(r" *\d* \| ")
@@ -39,6 +39,16 @@ def say(text: str, stream: TextIO | None = None) -> None:
     columns = columns_of(stream)
     lines = (line if _CODE.match(line) else folded(line, columns) for line in text.split("\n"))
     print("\n".join(lines), file=stream)
+
+
+def answer(how: str, code: int, told: dict[str, Any], lines: Iterable[str]) -> int:
+    """Print what is TOLD where HOW is json, else the LINES that say it to people; CODE."""
+    if how == "json":
+        print(as_json({"version": 1, "exit": code, **told}))
+        return code
+    for line in lines:
+        (print if isinstance(line, Code) else say)(printable(line))
+    return code
 
 
 def columns_of(stream: TextIO) -> int:
