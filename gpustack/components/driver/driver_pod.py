@@ -14,7 +14,7 @@ from ...cluster.ownership import OWNER
 from ...model import Body
 from ..parts.common_inputs import Common
 from ..parts.daemonset import set_host_root
-from ..parts.pod import PRIVILEGED_S0, Container, Env, Pairs, Pod, Volume, exec_probe, unique
+from ..parts.pod import PRIVILEGED_S0, Container, Env, Pairs, Pod, Volume, exec_probe
 from .driver_digest_inputs import Records, Value, digest, mounts, variables, volumes
 from .driver_features import features, secret_env
 from .driver_manager import uninstaller
@@ -58,7 +58,7 @@ def pod(common: Common, settings: DriverCommon, target: DriverPod, others: Seque
         host_pid=True,
         host_network=settings.host_network,
         affinity=affinity(settings, others),
-        pull_secrets=unique(settings.pull_secrets),
+        pull_secrets=settings.pull_secrets,
         grace_period=120 if settings.type == HOST_MANAGER else None,
     )
     if not settings.type:

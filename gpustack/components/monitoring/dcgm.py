@@ -7,10 +7,9 @@ from collections.abc import Iterator
 from ...model import Body
 from ..component import Component
 from ..parts.daemonset import RUN_NVIDIA, daemonset
-from ..parts.kube import access, service
-from ..parts.operand import PRIVILEGED_SCC
-from ..parts.pod import PRIVILEGED, Container, Env, Pod, tcp_probe, unique
-from ..parts.scc import scc
+from ..parts.kube import service
+from ..parts.operand import main_container, operand_access, operand_pod
+from ..parts.pod import Env, Pod, tcp_probe
 from ..parts.validation import toolkit_wait
 from .dcgm_inputs import DcgmInputs
 
@@ -23,9 +22,7 @@ class Dcgm(Component[DcgmInputs]):
 
     def manifests(self, inputs: DcgmInputs) -> Iterator[Body]:
         common = inputs.common
-        yield from access(NAME, common.namespace, role=[PRIVILEGED_SCC] if common.openshift else [], token=False)
-        if common.openshift:
-            yield scc(NAME, common.namespace)
+        yield from operand_access(common, NAME, token=False)
         yield service(NAME, common.namespace, port_name="dcgm", port=PORT, traffic="Local")
         yield daemonset(
             common,
@@ -39,24 +36,8 @@ class Dcgm(Component[DcgmInputs]):
 
 def pod(inputs: DcgmInputs) -> Pod:
     """The host engine, once the toolkit works; command and arguments are the image's own unless the policy has some."""
-    main = Container(
-        "nvidia-dcgm-ctr",
-        inputs.image,
-        inputs.pull_policy,
-        args=inputs.args,
-        env=Env().policy(inputs.env),
-        security=PRIVILEGED,
-        resources=inputs.resources,
-        ports=[{"name": "dcgm", "containerPort": PORT}],
-    )
+    ports = [{"name": "dcgm", "containerPort": PORT}]
+    main = main_container(inputs, "nvidia-dcgm-ctr", Env().policy(inputs.env), ports=ports)
     if inputs.common.traits.dcgm_probes:
         main.liveness = main.readiness = tcp_probe(PORT, initialDelaySeconds=15)
-    return Pod(
-        NAME,
-        {},
-        [main],
-        init=[toolkit_wait(inputs.common, RUN_NVIDIA)],
-        declared=[RUN_NVIDIA],
-        host_network=inputs.host_network,
-        pull_secrets=unique([*inputs.common.validation.pull_secrets, *inputs.pull_secrets]),
-    )
+    return operand_pod(inputs, NAME, main, [toolkit_wait(inputs.common, RUN_NVIDIA)], [RUN_NVIDIA])

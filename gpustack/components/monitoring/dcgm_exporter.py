@@ -13,9 +13,9 @@ from ...model import Body
 from ..component import Component
 from ..parts.common_inputs import Common
 from ..parts.daemonset import daemonset
-from ..parts.kube import access, config_map, grant, rule, service, service_monitor
-from ..parts.operand import PRIVILEGED_SCC
-from ..parts.pod import PRIVILEGED, Container, Env, Pod, Volume, http_probe, sparse, unique
+from ..parts.kube import config_map, grant, rule, service, service_monitor
+from ..parts.operand import main_container, operand_access, operand_pod
+from ..parts.pod import PRIVILEGED, Container, Env, Pod, Volume, http_probe, sparse
 from ..parts.scc import scc
 from ..parts.validation import toolkit_wait
 from ..scripts import entrypoint, script
@@ -40,13 +40,8 @@ class DcgmExporter(Component[DcgmExporterInputs]):
 
     def manifests(self, inputs: DcgmExporterInputs) -> Iterator[Body]:
         common = inputs.common
-        yield from access(
-            NAME,
-            common.namespace,
-            role=[*([PRIVILEGED_SCC] if common.openshift else []), rule("", readable(common), "get list")],
-            labels=LABELS,
-            token=needs_token(inputs),
-        )
+        role, token = [rule("", readable(common), "get list")], needs_token(inputs)
+        yield from operand_access(common, NAME, role=role, labels=LABELS, token=token, own_scc=False)
         if common.openshift:
             yield scc(NAME, common.namespace)
         if reads_pods(inputs):
@@ -121,16 +116,8 @@ def pod(inputs: DcgmExporterInputs, *, dra: bool = False) -> Pod:
 
     DRA: it reads devices of claims, and its template has another order.
     """
-    main = Container(
-        NAME,
-        inputs.image,
-        inputs.pull_policy,
-        args=inputs.args,
-        env=environment(inputs, dra=dra),
-        security=PRIVILEGED,
-        resources=inputs.resources,
-        ports=[{"name": "metrics", "containerPort": PORT}],
-    )
+    ports = [{"name": "metrics", "containerPort": PORT}]
+    main = main_container(inputs, NAME, environment(inputs, dra=dra), ports=ports)
     if inputs.common.traits.dcgm_probes:
         main.liveness = http_probe(PORT, "/health", initialDelaySeconds=45, periodSeconds=5)
         main.readiness = http_probe(PORT, "/health", initialDelaySeconds=45)
@@ -144,15 +131,14 @@ def pod(inputs: DcgmExporterInputs, *, dra: bool = False) -> Pod:
     if inputs.relabelling:
         init.append(relabel(inputs.relabelling, resources))
         secrets += inputs.relabelling.pull_secrets
-    return Pod(
+    return operand_pod(
+        inputs,
         NAME,
-        {},
-        [main],
-        init=init,
-        declared=[resources, run_nvidia],
+        main,
+        init,
+        [resources, run_nvidia],
         host_pid=inputs.host_pid,
-        host_network=inputs.host_network,
-        pull_secrets=unique(secrets),
+        pull_secrets=secrets,
         automount_token=needs_token(inputs) if inputs.common.traits.exporter_pod_metadata else None,
         config_digest=inputs.metrics_digest,
     )

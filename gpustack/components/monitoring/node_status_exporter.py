@@ -10,9 +10,9 @@ from collections.abc import Iterator
 from ...model import Body
 from ..component import Component
 from ..parts.daemonset import RUN_NVIDIA, daemonset, host_root
-from ..parts.kube import access, rule, service, service_monitor
-from ..parts.operand import PRIVILEGED_SCC
-from ..parts.pod import PRIVILEGED_ROOT, Container, Env, Pod, unique
+from ..parts.kube import rule, service, service_monitor
+from ..parts.operand import main_container, operand_access
+from ..parts.pod import PRIVILEGED_ROOT, Env, Pod
 from ..parts.scc import scc
 from .node_status_exporter_inputs import NodeStatusExporterInputs
 from .prometheus_rules import operators_rule
@@ -30,13 +30,8 @@ class NodeStatusExporter(Component[NodeStatusExporterInputs]):
 
     def manifests(self, inputs: NodeStatusExporterInputs) -> Iterator[Body]:
         common = inputs.common
-        yield from access(
-            NAME,
-            common.namespace,
-            role=[*([PRIVILEGED_SCC] if common.openshift else []), rule("apps", "daemonsets", "list")],
-            cluster=[rule("", "nodes", "get")],
-            labels=LABELS,
-        )
+        role, cluster = [rule("apps", "daemonsets", "list")], [rule("", "nodes", "get")]
+        yield from operand_access(common, NAME, role=role, cluster=cluster, labels=LABELS, own_scc=False)
         if common.openshift:
             yield scc(NAME, common.namespace)
         scraped = {"prometheus.io/scrape": "true"}
@@ -52,21 +47,12 @@ class NodeStatusExporter(Component[NodeStatusExporterInputs]):
 
 def pod(inputs: NodeStatusExporterInputs) -> Pod:
     """The exporter, with the files that validation leaves on the node, and the node's root to look for a driver."""
-    main = Container(
-        NAME,
-        inputs.image,
-        inputs.pull_policy,
-        command=["nvidia-validator"],
-        args=inputs.args,
-        env=environment(inputs),
-        security=PRIVILEGED_ROOT,
-        resources=inputs.resources,
-        ports=[{"name": "node-status", "containerPort": PORT}],
-    )
+    ports = [{"name": "node-status", "containerPort": PORT}]
+    main = main_container(inputs, NAME, environment(inputs), PRIVILEGED_ROOT, command=["nvidia-validator"], ports=ports)
     main.mount(RUN_NVIDIA, "/run/nvidia", propagation="HostToContainer")
     main.mount(host_root(inputs.common), "/host", read_only=True, propagation="HostToContainer")
     own = inputs.common.traits.no_foreign_pull_secrets
-    secrets = inputs.pull_secrets if own else unique([*inputs.common.validation.pull_secrets, *inputs.pull_secrets])
+    secrets = inputs.pull_secrets if own else [*inputs.common.validation.pull_secrets, *inputs.pull_secrets]
     declared = [RUN_NVIDIA, host_root(inputs.common)]
     return Pod(NAME, {}, [main], declared=declared, host_network=inputs.host_network, pull_secrets=secrets)
 

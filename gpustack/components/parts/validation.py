@@ -14,6 +14,7 @@ from collections.abc import Iterable
 from ..scripts import argument
 from .common_inputs import DEFAULT_DRIVER_DIR, Common, OperandInputs
 from .daemonset import RUN_NVIDIA, VALIDATIONS, host_dev_char, host_root
+from .operand import main_container
 from .pod import PRIVILEGED_ROOT, Container, Env, Pairs, Pod, SecurityContext, Volume
 
 READY = "/run/nvidia/validations"
@@ -42,17 +43,9 @@ def verdict(inputs: OperandInputs, name: str, words: str, init: Iterable[Contain
 
     WORDS is what that container says; LEAVES are the files, below the folder of results, that go with the pod.
     """
-    main = Container(
-        name,
-        inputs.image,
-        inputs.pull_policy,
-        command=["sh", "-c"],
-        args=inputs.args or [f"echo {words}; while true; do sleep 86400; done"],
-        env=Env().policy(inputs.env),
-        security=PRIVILEGED_ROOT,
-        resources=inputs.resources,
-        pre_stop=["sh", "-c", f"rm -f {READY}/{leaves}"],
-    )
+    args = inputs.args or [f"echo {words}; while true; do sleep 86400; done"]
+    main = main_container(inputs, name, Env().policy(inputs.env), PRIVILEGED_ROOT, command=["sh", "-c"], args=args)
+    main.pre_stop = ["sh", "-c", f"rm -f {READY}/{leaves}"]
     main.mount(VALIDATIONS, READY, propagation="Bidirectional")
     return Pod(name, {}, [main], init=list(init), host_network=inputs.host_network, pull_secrets=inputs.pull_secrets)
 

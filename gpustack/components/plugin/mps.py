@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from ...model import Body
 from ..component import Component
 from ..parts.daemonset import RUN_NVIDIA, daemonset
-from ..parts.operand import operand_pod
-from ..parts.pod import PRIVILEGED, Container, Env, Pod
+from ..parts.operand import main_container, operand_pod
+from ..parts.pod import Env, Pod
 from ..parts.validation import toolkit_wait
 from . import device_plugin
 from .config_manager import CONFIG_FILE, add_config_manager
@@ -47,14 +47,10 @@ def pod(inputs: MpsInputs) -> Pod:
     env.set("NVIDIA_DRIVER_CAPABILITIES", "compute,utility")
     if inputs.config:
         env.set("CONFIG_FILE", CONFIG_FILE)
-    main = Container(MAIN, inputs.image, inputs.pull_policy, command=["mps-control-daemon"], security=PRIVILEGED)
-    main.env = mig_env(env, inputs.mig_strategy)
-    main.resources = inputs.resources
+    main = main_container(inputs, MAIN, mig_env(env, inputs.mig_strategy), command=["mps-control-daemon"])
     main.mount(shm, "/dev/shm").mount(root, "/mps")  # noqa: S108 - where MPS clients look
-    mounts = Container(
-        "mps-control-daemon-mounts", inputs.image, inputs.pull_policy, command=["mps-control-daemon", "mount-shm"]
-    )
-    mounts.security, mounts.resources = PRIVILEGED, inputs.resources
+    command = ["mps-control-daemon", "mount-shm"]
+    mounts = main_container(inputs, "mps-control-daemon-mounts", Env(), command=command)
     mounts.mount(root, "/mps", propagation="Bidirectional")
     init = [toolkit_wait(inputs.common, RUN_NVIDIA), mounts]
     template = operand_pod(inputs, device_plugin.NAME, main, init, [RUN_NVIDIA, root, shm], host_pid=True)

@@ -20,7 +20,7 @@ from ..parts.common_inputs import named_after
 from ..parts.daemonset import daemonset, host_root
 from ..parts.kube import rule
 from ..parts.operand import operand_access
-from ..parts.pod import PRIVILEGED_S0, Container, Env, Pod, Volume, unique
+from ..parts.pod import PRIVILEGED_S0, Container, Env, Pod, Volume
 from .vgpu_manager_inputs import VgpuManagerInputs, VgpuManagerPod
 
 NAME = "nvidia-vgpu-manager"
@@ -70,7 +70,7 @@ def pod(inputs: VgpuManagerInputs, target: VgpuManagerPod) -> Pod:
         host_pid=True,
         host_ipc=True,
         host_network=inputs.host_network,
-        pull_secrets=unique(inputs.pull_secrets),
+        pull_secrets=inputs.pull_secrets,
         grace_period=120,
     )
 
