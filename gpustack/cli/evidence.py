@@ -12,6 +12,7 @@ from ..model import Finding, InputError, Location, few
 from ..policy.loading.rings import Change, Rings
 from ..text.quantities import in_words, milliseconds
 from ..text.regular import read_regular
+from .refusals import said
 
 NOT_YET = ("LIV001", "LIV002", "LIV603", "LIV604")
 """What verify says where nobody could look, and of nodes that are still rolled, which is no error there."""
@@ -30,10 +31,10 @@ def reports(files: Iterable[str]) -> dict[str, Report]:
     found: dict[str, Report] = {}
     for file in files:
         try:
-            said = json.loads(read_regular(Path(file)))
-            looked = datetime.datetime.fromisoformat(said["lookedAt"]).astimezone()
-            for cluster in said["clusters"] if said["verb"] == "verify" else said[""]:
-                of_it = [each for each in said["findings"] if cluster in each["clusters"]]
+            report = json.loads(read_regular(Path(file)))
+            looked = datetime.datetime.fromisoformat(report["lookedAt"]).astimezone()
+            for cluster in report["clusters"] if report["verb"] == "verify" else report[""]:
+                of_it = [each for each in report["findings"] if cluster in each["clusters"]]
                 made = Report(looked, file, [{"rule": "?", "what": "?", "severity": "error", **each} for each in of_it])
                 found[cluster] = max(made, found.get(cluster, made), key=lambda each: each.looked)
         except (OSError, ValueError, TypeError, KeyError, RecursionError):

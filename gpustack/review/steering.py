@@ -10,11 +10,12 @@ from __future__ import annotations
 
 import fnmatch
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Set
+from pathlib import Path
 
 import yaml
 
-from ..catalog import kinds
+from ..catalog import _data, kinds
 from ..model import GpustackError, few
 from .images import lock
 from .impact import repository
@@ -22,23 +23,10 @@ from .impact.effects import Effect
 from .impact.evidence import digest
 from .impact.tiers import PLANNED, POWER, ROUTINE, UNCLASSIFIED
 
-FOLDERS = ("ci/", ".github/", ".gitlab/", ".circleci/", ".buildkite/", f"{kinds.FOLDER}/")
+_LISTS = _data.read(Path(__file__).with_suffix(".yaml"))
+FOLDERS: tuple[str, ...] = (*_LISTS["folders"], f"{kinds.FOLDER}/")
 """Folders of which every file steers."""
-FILES = (
-    *(".gitlab-ci.yml", ".gitattributes", ".gitmodules", ".gitignore", ".pre-commit-config.yaml", ".mailmap"),
-    *(
-        "Makefile",
-        "GNUmakefile",
-        "makefile",
-        "Jenkinsfile",
-        "requirements*.txt",
-        "requirements*.in",
-        "constraints*.txt",
-    ),
-    *("pyproject.toml", "setup.cfg", "setup.py", "tox.ini", "pip.conf", "sitecustomize.py", "usercustomize.py"),
-    *("CODEOWNERS", "docs/CODEOWNERS", "images.lock", "dist.allow.yaml", "constructs.allow.yaml", "gpustack.lock"),
-    *("waivers.yaml", "policies/waivers.yaml", "acceptances.yaml"),
-)
+FILES: tuple[str, ...] = tuple(_LISTS["files"])
 """Files that are known to steer, by their paths from the project on; * is anything but a slash. Below .github and
 .gitlab all are meant. `init` asks for owners of them."""
 JUDGED = re.compile(r"policies/[^/.][^/]*\.ya?ml|policies/(?:layers|changes)/[^/.][^/]*\.yaml")
@@ -52,17 +40,9 @@ OTHER_TEXT = re.compile(
     r"docs/([\w-]+/)*\w*[a-z][\w-]*\.md|[a-z0-9][a-z0-9_-]*/([a-z0-9][a-z0-9_-]*/)*([a-z0-9][a-z0-9_-]*|README)\.md"
 )
 """Text at places and of names where nobody is known to look for orders: it is shown."""
-FOLLOWED = {
-    *("agents", "subagents", "skills", "commands", "prompts", "rules", "hooks", "instructions", "memories", "memory"),
-    *("steering", "workflows", "chatmodes", "modes", "plugins", "output-styles", "recipes"),
-}
+FOLLOWED: Set[str] = set(_LISTS["followed"])
 """Folders of texts that are followed by programs which write or review changes."""
-ORDERS = {
-    *("agent", "agents", "claude", "gemini", "qwen", "warp", "crush", "codex", "copilot", "copilot-instructions"),
-    *("cursor", "cursorrules", "jules", "kiro", "replit", "goose", "devin", "opencode", "windsurf", "cline", "aider"),
-    *("conventions", "instructions", "skill", "skills", "prompt", "prompts", "memory", "llms", "llms-full", "context"),
-    *("requirements", "constraints", "robots", "cmakelists", "guidelines", "system", "soul", "tools", "rules"),
-}
+ORDERS: Set[str] = set(_LISTS["orders"])
 """Names, without their ending, of what looks like text and is followed: by such programs, by installers."""
 ACCEPTANCES = "acceptances.yaml"
 LOCK = lock.FILE

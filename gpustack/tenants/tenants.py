@@ -6,11 +6,13 @@ Where pods stand is found by what they look like, because nobody knows all kinds
 
 from __future__ import annotations
 
+import pathlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from ..catalog import _data
 from ..checks.objects.pods import amount_of
 from ..checks.rule import rules_over
 from ..cluster.offer import Offer, PoolOffer
@@ -21,31 +23,18 @@ from ..policy.loading.place import node
 NVIDIA = "nvidia"
 """What is in the names of resources that this stack may offer."""
 GPU, SHARED, MIG = "nvidia.com/gpu", ".shared", "nvidia.com/mig-"
-_TEMPLATE: Path = ("spec", "template", "spec")
-KINDS: dict[tuple[str, str], Path] = {
-    ("", "Pod"): ("spec",),
-    ("", "PodTemplate"): ("template", "spec"),
-    ("", "ReplicationController"): _TEMPLATE,
-    ("apps", "Deployment"): _TEMPLATE,
-    ("apps", "DaemonSet"): _TEMPLATE,
-    ("apps", "StatefulSet"): _TEMPLATE,
-    ("apps", "ReplicaSet"): _TEMPLATE,
-    ("batch", "Job"): _TEMPLATE,
-    ("batch", "CronJob"): ("spec", "jobTemplate", *_TEMPLATE),
-}
+
+
+def _places(of: str) -> dict[tuple[str, str], Path]:
+    """Where kinds have what the data file says OF them, by API group and kind."""
+    listed = _data.read(pathlib.Path(__file__).with_suffix(".yaml"))[of]
+    return {(group, kind): tuple(at.split(".")) for group, kinds in listed.items() for kind, at in kinds.items()}
+
+
+KINDS = _places("pods")
 """API groups and kinds of Kubernetes itself that have pods, and where the PodSpec stands."""
 
-QUOTAS: dict[tuple[str, str], Path] = {
-    ("", "ResourceQuota"): ("spec", "hard"),
-    ("", "LimitRange"): ("spec", "limits"),
-    ("quota.openshift.io", "ClusterResourceQuota"): ("spec", "quota", "hard"),
-    ("kueue.x-k8s.io", "ClusterQueue"): ("spec", "resourceGroups"),
-    ("kueue.x-k8s.io", "Cohort"): ("spec", "resourceGroups"),
-    ("scheduling.volcano.sh", "Queue"): ("spec",),
-    ("scheduling.x-k8s.io", "ElasticQuota"): ("spec",),
-    ("scheduling.sigs.k8s.io", "ElasticQuota"): ("spec",),
-    ("karpenter.sh", "NodePool"): ("spec", "limits"),
-}
+QUOTAS = _places("quotas")
 """API groups and kinds that share out resources by their names, and where those stand."""
 BUDGET = ("policy", "PodDisruptionBudget")
 GROUPS = ("kueue.x-k8s.io", "kubevirt.io")

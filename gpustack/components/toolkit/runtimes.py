@@ -7,7 +7,9 @@ here and in the policy's `toolkit.env`, and in the container. A runtime without 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 
+from ...catalog import _data
 from ..parts.common_inputs import Runtime
 
 CONFIG_DIR = "/runtime/config-dir/"
@@ -29,22 +31,6 @@ class RuntimeFiles:
 
 
 FILES: dict[Runtime, RuntimeFiles] = {
-    "containerd": RuntimeFiles(
-        config_env="CONTAINERD_CONFIG",
-        config="/etc/containerd/config.toml",
-        drop_in="/etc/containerd/conf.d/99-nvidia.toml",
-        socket_env="CONTAINERD_SOCKET",
-        socket="/run/containerd/containerd.sock",
-    ),
-    "crio": RuntimeFiles(
-        config_env="CRIO_CONFIG",
-        config="/etc/crio/config.toml",
-        drop_in="/etc/crio/crio.conf.d/99-nvidia.conf",
-    ),
-    "docker": RuntimeFiles(
-        config_env="DOCKER_CONFIG",
-        config="/etc/docker/daemon.json",
-        socket_env="DOCKER_SOCKET",
-        socket="/var/run/docker.sock",
-    ),
+    runtime: _data.made(RuntimeFiles, facts)
+    for runtime, facts in _data.read(Path(__file__).with_suffix(".yaml")).items()
 }

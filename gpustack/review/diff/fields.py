@@ -8,10 +8,12 @@ its own: the order of init containers and of variables matters.
 
 from __future__ import annotations
 
+import pathlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from ...catalog import _data
 from ...catalog.kinds import OwnKind
 from ...text import quantities
 
@@ -47,19 +49,8 @@ class FieldChange:
 
 
 KEYS: Mapping[str, Sequence[tuple[str, ...]]] = {
-    **dict.fromkeys(("containers", "initContainers", "env", "volumes"), (("name",),)),
-    **dict.fromkeys(("imagePullSecrets", "versions", "groups"), (("name",),)),
-    "volumeMounts": [("mountPath",)],
-    "volumeDevices": [("devicePath",)],
-    "ports": [("containerPort", "protocol"), ("containerPort",), ("port", "protocol"), ("port",), ("name",)],
-    "matchExpressions": [("key", "operator")],
-    "topologySpreadConstraints": [("topologyKey", "whenUnsatisfiable")],
-    "hostAliases": [("ip",)],
-    "subjects": [("kind", "namespace", "name"), ("kind", "name")],
-    "endpoints": [("port",), ("targetPort",)],
-    "items": [("key",)],
-    "rules": [("alert", "record", "labels.pool")],  # of Prometheus; a rule of each pool may have one name
-    "tolerations": [("key", "operator", "value", "effect"), ("key", "operator", "effect"), ("key", "operator")],
+    name: [tuple(key.split()) for key in keys]
+    for name, keys in _data.read(pathlib.Path(__file__).with_suffix(".yaml")).items()
 }
 """What the items of a list are known by, by the list's name; the first that all items have, and have once each."""
 INSTEAD = {"alert": "record"}

@@ -10,25 +10,17 @@ import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ...catalog import _data
 from ..impact.tags import split
 from .frame import Section, table, text
 
 if TYPE_CHECKING:
     from ...policy.language.spec import ClusterPolicySpec
 
-COLUMNS = {
-    "driver": "Driver",
-    "vgpu-manager": "vGPU manager",
-    "container-toolkit": "Toolkit",
-    "k8s-device-plugin": "Device plugin",
-    "dra-driver-nvidia-gpu": "DRA driver",
-    "k8s-mig-manager": "MIG manager",
-    "dcgm-exporter": "DCGM exporter",
-    "node-feature-discovery": "NFD",
-    "gpustack-reconciler": "Reconciler",
-}
+COLUMNS: Mapping[str, str] = _data.read(Path(__file__).with_suffix(".yaml"))
 """The last part of an image's name, and the column that its version is in."""
 _IMAGE = re.compile(r"^ *(?:- )?image: \"?([^\s\"]+)", re.MULTILINE)
 NONE = "none"
