@@ -11,17 +11,14 @@ import fnmatch
 import os
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from ..catalog.kinds import kinds_of
 from ..compiler import beside, folders, index, kubeconform
+from ..compiler.foreign import Foreign
 from ..model import Finding, GpustackError, InputError, Location
 from . import common, links, strays
 from .refusals import said
 from .text import document, plain, print_findings
-
-if TYPE_CHECKING:
-    from ..compiler.foreign import Foreign
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

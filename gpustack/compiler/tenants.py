@@ -9,21 +9,17 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from ..cluster.offer import Offer
 from ..cluster.resolve import resolve
 from ..model import Finding, GpustackError, InputError
-from ..policy.loading.load import display
+from ..policy.loading.load import Loaded, display
 from ..tenants.tenants import Others, findings, pods_in
 from .judge import GroupedFinding, due, group
 from .lint import Lint, in_order, read_decisions
 from .manifests import Manifest, files, read
 from .refusals import said
 from .sources import Project, load_policy
-
-if TYPE_CHECKING:
-    from ..cluster.offer import Offer
-    from ..policy.loading.load import Loaded
 
 
 def lint_workloads(project: Project, paths: Sequence[Path], folder: Path) -> Lint:

@@ -7,15 +7,12 @@ of the whole cluster waits for one pod.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..checks.rule import Hit, hit, rule
 from ..model import whole
 from ..policy.loading.place import node
-from .tenants import BUDGET
-
-if TYPE_CHECKING:
-    from .tenants import Others, Tenant, TenantObject
+from .tenants import BUDGET, Others, Tenant, TenantObject
 
 CLIENT = "nvidia.com/gpu.deploy.client"
 SPARED = {"leave", "wait", "delete"}

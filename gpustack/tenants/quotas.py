@@ -8,20 +8,17 @@ keeps every pod pending, and a queue that doesn't cover the right resource admit
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..catalog._lookup import nearest
 from ..checks.objects.pods import amount_of
 from ..checks.rule import Hit, hit, rule
+from ..cluster.offer import Offer
 from ..model import Path, dotted
 from ..policy.loading.place import node
-from .tenants import NVIDIA, QUOTAS
+from .tenants import NVIDIA, QUOTAS, TenantObject
 from .workload_nodes import never
 from .workloads import not_offered
-
-if TYPE_CHECKING:
-    from ..cluster.offer import Offer
-    from .tenants import TenantObject
 
 KUEUE = "kueue.x-k8s.io"
 BY_PREFIX = {("", "ResourceQuota"), ("quota.openshift.io", "ClusterResourceQuota")}

@@ -8,19 +8,15 @@ Rules about nodes that pods select are in workload_nodes.py.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from ..catalog._lookup import nearest
 from ..catalog.mig import IllegalProfile, ProfileName, resource_name
 from ..checks.objects.pods import sort_of, wrong_amounts
 from ..checks.rule import Hit, hit, rule
+from ..cluster.offer import Offer
 from ..cluster.scheduling import toleration_of, written
-from .tenants import GPU, MIG, SHARED, asked, place_of
-
-if TYPE_CHECKING:
-    from ..cluster.offer import Offer
-    from ..model import Path
-    from .tenants import Tenant
+from ..model import Path
+from .tenants import GPU, MIG, SHARED, Tenant, asked, place_of
 
 PENDING = "the pod stays pending"
 OTHERS = "select other nodes"

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from ...catalog import alerts as known
 from ...catalog import dcgm
 from ...cluster import alerts
 from ...cluster.metrics import served, telemetry
+from ...cluster.resolve import Cluster
 from ..rule import Hit, rule
-
-if TYPE_CHECKING:
-    from ...cluster.resolve import Cluster
 
 
 @rule("GPU613", "error")

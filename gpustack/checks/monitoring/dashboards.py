@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from ...catalog import dashboards as known
 from ...catalog import dcgm
 from ...cluster import dashboards
 from ...cluster.metrics import served, telemetry
+from ...cluster.resolve import Cluster
 from ...cluster.series import series
 from ...model import few
 from ..rule import Hit, hit, rule
-
-if TYPE_CHECKING:
-    from ...cluster.resolve import Cluster
 
 
 @rule("GPU621", "note")

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from ...catalog import dcgm
 from ...cluster.metrics import listed
+from ...cluster.resolve import Cluster
+from ...policy.configurations.dcgm_csv import Row
 from ..rule import Hit, hit, rule
-
-if TYPE_CHECKING:
-    from ...cluster.resolve import Cluster
-    from ...policy.configurations.dcgm_csv import Row
 
 CONSUMER = ("GeForce", "TITAN")
 """What the names of GPUs without the profiling counters have in them."""

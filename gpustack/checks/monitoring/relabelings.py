@@ -9,17 +9,15 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ...cluster.metrics import telemetry
+from ...cluster.resolve import Cluster
 from ...model import Path, dotted
 from ...policy.configurations.promql import wrong
 from ...text.quantities import milliseconds
 from ..rule import Hit, rule
 from .monitoring import monitored
-
-if TYPE_CHECKING:
-    from ...cluster.resolve import Cluster
 
 KINDS = ("ServiceMonitor", "PodMonitor", "Probe", "ScrapeConfig")
 LISTS = ("relabelings", "metricRelabelings", "metricRelabelConfigs", "relabelConfigs")

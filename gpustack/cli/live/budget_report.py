@@ -7,14 +7,12 @@ roll-out, node by node. Every node is asked here as if it had its turn now, by t
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from ...reconciler.core.view import View
 from ..common import counted
 from .plan import SHOWN, head, some
-
-if TYPE_CHECKING:
-    from ...reconciler.core.view import View
-    from .reading import Look
+from .reading import Look
 
 SLOW = 300
 """Seconds to end from which on a pod is named."""

@@ -6,13 +6,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from ...api.node_policy import NodePolicy
+from ...reconciler.core.view import View
 from .reading import Look
-
-if TYPE_CHECKING:
-    from ...api.node_policy import NodePolicy
-    from ...reconciler.core.view import View
 
 KERNEL = "feature.node.kubernetes.io/kernel-version.full"
 OS_RELEASE = "feature.node.kubernetes.io/system-os_release."

@@ -16,12 +16,11 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from ...api.objects import Object
 from ...live.state import kind_of
 from ...model import Body, InputError
-from ...moving.migrate import NFD
+from ...moving.migrate import NFD, Plan, Step
 from ...moving.migrate.acts import RECORD, Act, called
 from ...moving.migrate.file import TIME, moved, sight
 from ...moving.migrate.seen import space
@@ -32,9 +31,6 @@ from ...reconciler.shell.lease import Elector, Terms
 from ...reconciler.shell.log import Log
 from ..saving import save
 from . import release
-
-if TYPE_CHECKING:
-    from ...moving.migrate import Plan, Step
 
 WHO = Kind(Object, "authentication.k8s.io", "v1", "selfsubjectreviews", "SelfSubjectReview", namespaced=False)
 PAUSE = 2.0

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ...model import docs
+from ...reconciler.core.record import Operation
+from ...reconciler.core.view import View
 from ..common import counted
 from ..text import Code
 from . import cover, plan
 from .reading import Look
-
-if TYPE_CHECKING:
-    from ...reconciler.core.record import Operation
-    from ...reconciler.core.view import View
 
 
 def data(look: Look) -> dict[str, Any]:

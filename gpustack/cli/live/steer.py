@@ -10,17 +10,15 @@ import argparse
 from collections.abc import Awaitable, Callable
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ...api import keys
+from ...api.objects import Node
 from ...reconciler.core.record import Last, Memory, Operation, Unreadable, read
 from ...reconciler.shell.cluster import LEASES, NODES, POLICIES, Cluster, Selection
 from ...reconciler.shell.lease import NAME
 from ..refusals import refusal
 from . import connect, reading
-
-if TYPE_CHECKING:
-    from ...api.objects import Node
 
 
 @dataclass

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from ...cluster.resolve import Cluster
 from ...model import Body, FindingsError
 from ..parts.common_inputs import GUARDED, Inputs
 from ..plugin.configs_inputs import refuse_large
 from ..refusals import refused
-
-if TYPE_CHECKING:
-    from ...cluster.resolve import Cluster
 
 
 class ExtraObjectsInputs(Inputs):

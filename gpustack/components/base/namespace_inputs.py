@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from ...cluster.resolve import Cluster
 from ...policy.language.cluster import platform_of
 from ..parts.common_inputs import Inputs, on_openshift, prometheus_rules
-
-if TYPE_CHECKING:
-    from ...cluster.resolve import Cluster
 
 FOREIGN = ("kube-", "openshift-")
 """Namespaces that begin so belong to the cluster, as `default` does: rendering one would let a prune delete it."""

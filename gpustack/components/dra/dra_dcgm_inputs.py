@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from ...cluster.resolve import Cluster
 from ..monitoring import dcgm_inputs as dcgm
 from .dra_inputs import common_of
-
-if TYPE_CHECKING:
-    from ...cluster.resolve import Cluster
 
 
 class DraDcgmInputs(dcgm.DcgmInputs):

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from ...cluster.resolve import Cluster
 from ..parts.common_inputs import Common, Inputs, image
 from .dra_inputs import common_of
-
-if TYPE_CHECKING:
-    from ...cluster.resolve import Cluster
 
 
 class DraValidatorInputs(Inputs):

@@ -15,9 +15,11 @@ kernel. A pool whose `driver` overrides fields of that section has a DaemonSet o
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ...cluster.ownership import OWNER
+from ...cluster.pool import Pool
+from ...cluster.resolve import Cluster
 from ...model import Finding, FindingsError
 from ...policy.language import reconciler
 from ..parts.common_inputs import Common, Inputs
@@ -27,10 +29,6 @@ from .driver_settings_inputs import DriverCommon, DriverPod, driver_pod, refusal
 from .driver_toolkit_inputs import RHCOS_LABEL
 from .driver_view import DriverView
 from .nvidia_driver_pools_inputs import daemonset_name
-
-if TYPE_CHECKING:
-    from ...cluster.pool import Pool
-    from ...cluster.resolve import Cluster
 
 
 class PoolDriver(Inputs):

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from ...cluster.resolve import Cluster
 from ..parts.common_inputs import OperandInputs, operand
 from ..plugin.configs_inputs import gpu_clients_map, kept_layouts, layout_digests, mig_config_map
-
-if TYPE_CHECKING:
-    from ...cluster.resolve import Cluster
 
 DEFAULT_CONFIG = "default-mig-parted-config"
 DEFAULT_GPU_CLIENTS = "default-gpu-clients"

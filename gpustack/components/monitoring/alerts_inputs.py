@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import datetime
-from typing import TYPE_CHECKING
 
 from ...cluster import alerts
 from ...cluster.metrics import served
+from ...cluster.resolve import Cluster
+from ...policy.language.alerts import Alerts, Silence
 from ...policy.language.reconciler import runs
 from ..parts.common_inputs import Inputs
 from ..reconciler.reconciler_inputs import stuck
-
-if TYPE_CHECKING:
-    from ...cluster.resolve import Cluster
-    from ...policy.language.alerts import Alerts, Silence
-
 
 PROBE = "DCGM_FI_DEV_GPU_TEMP"
 """A metric of the list in the exporter's image."""

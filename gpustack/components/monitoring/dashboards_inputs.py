@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from ...catalog.dashboards import Name
 from ...cluster import dashboards
 from ...cluster.metrics import served
+from ...cluster.resolve import Cluster
 from ...policy.language.dashboards import Dashboards
 from ..parts.common_inputs import Inputs
-
-if TYPE_CHECKING:
-    from ...cluster.resolve import Cluster
 
 
 class DashboardsInputs(Inputs):

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ...cluster.ownership import OS_RELEASE
+from ...cluster.pool import Pool
+from ...cluster.resolve import Cluster
 from ...policy.language import reconciler
 from ..parts.common_inputs import Inputs
-
-if TYPE_CHECKING:
-    from ...cluster.pool import Pool
-    from ...cluster.resolve import Cluster
 
 
 class LabelRule(Inputs):

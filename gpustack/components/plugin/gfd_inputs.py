@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from ...cluster.resolve import Cluster
 from ..parts.common_inputs import OperandInputs, operand
 from .device_plugin_inputs import PluginConfig, plugin_config
-
-if TYPE_CHECKING:
-    from ...cluster.resolve import Cluster
 
 
 class GfdInputs(OperandInputs):

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from ...cluster.resolve import Cluster
 from . import device_plugin_inputs as device_plugin
 from .device_plugin_inputs import DevicePluginInputs
-
-if TYPE_CHECKING:
-    from ...cluster.resolve import Cluster
 
 
 class MpsInputs(DevicePluginInputs):

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from ...catalog.releases import release
+from ...cluster.resolve import Cluster
 from ..parts.common_inputs import OperandInputs, operand
-
-if TYPE_CHECKING:
-    from ...cluster.resolve import Cluster
 
 
 class CcManagerInputs(OperandInputs):

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from ...cluster.resolve import Cluster
 from ...cluster.workloads import Workload
 from ..parts.common_inputs import OperandInputs, Pairs, operand, pairs
-
-if TYPE_CHECKING:
-    from ...cluster.resolve import Cluster
 
 
 class SandboxValidatorInputs(OperandInputs):

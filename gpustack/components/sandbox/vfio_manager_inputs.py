@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from ...cluster.resolve import Cluster
 from ..driver.driver_settings_inputs import Manager, driver_manager
 from ..parts.common_inputs import OperandInputs, operand
-
-if TYPE_CHECKING:
-    from ...cluster.resolve import Cluster
 
 
 class VfioManagerInputs(OperandInputs):

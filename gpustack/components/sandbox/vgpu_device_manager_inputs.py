@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from ...cluster.resolve import Cluster
 from ...cluster.workloads import DEFAULT_VGPU_CONFIG
 from ..parts.common_inputs import OperandInputs, operand
 from ..plugin.configs_inputs import vgpu_config_map
-
-if TYPE_CHECKING:
-    from ...cluster.resolve import Cluster
 
 DEFAULT_NAME = "default"
 

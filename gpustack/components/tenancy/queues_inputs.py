@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
+from ...cluster.resolve import Cluster
 from ..parts.common_inputs import Inputs
 from .tenancy_inputs import Taints, as_inputs
-
-if TYPE_CHECKING:
-    from ...cluster.resolve import Cluster
 
 
 class FlavorInputs(Inputs):

@@ -2,13 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from ...cluster.resolve import Cluster
 from ..parts.common_inputs import Inputs
-
-if TYPE_CHECKING:
-    from ...cluster.resolve import Cluster
-
 
 CDI_CLASSES = ("nvidia-cdi", "nvidia-legacy")
 

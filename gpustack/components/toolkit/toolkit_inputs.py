@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from ...cluster.resolve import Cluster
 from ..parts.common_inputs import OperandInputs, operand
-
-if TYPE_CHECKING:
-    from ...cluster.resolve import Cluster
 
 
 class ToolkitInputs(OperandInputs):

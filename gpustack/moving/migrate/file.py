@@ -9,17 +9,15 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from gpustack.live.state import kind_of
 from gpustack.model import Body
 
+from . import Plan
 from .acts import RECORD, Act, called, digest
 from .plan import Render, holds_driver
 from .seen import facts, kinds, operator_kind, space
-
-if TYPE_CHECKING:
-    from . import Plan
 
 VERSION = 1
 TIME = "%Y-%m-%dT%H:%M:%SZ"

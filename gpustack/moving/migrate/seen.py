@@ -9,18 +9,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from gpustack.catalog import _data
 from gpustack.model import Body, Finding, InputError, Location, docs, printable
+from gpustack.reconciler.shell.cluster import Cluster
 
+from ..adopt.documents import Item
 from ..adopt.inputs import context, live, objects, read_all
 from ..adopt.installation import understood
-
-if TYPE_CHECKING:
-    from gpustack.reconciler.shell.cluster import Cluster
-
-    from ..adopt.documents import Item
 
 CUSTOM = ("ClusterPolicy", "NVIDIADriver", "GPUCluster")
 """Kinds of the operator's custom resources."""

@@ -11,16 +11,14 @@ import functools
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import yaml
 
 from gpustack.catalog import gpus
+from gpustack.catalog.gpus import Product
 from gpustack.catalog.mig import IllegalProfile, ProfileName
 from gpustack.policy.configurations.embedded import START, Place, Problem, Reader, place_of
-
-if TYPE_CHECKING:
-    from gpustack.catalog.gpus import Product
 
 LAYOUTS_KEY, CLIENTS_KEY = "config.yaml", "clients.yaml"
 """The keys under which the manager looks for its files (operator.md 7.9)."""

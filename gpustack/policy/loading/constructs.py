@@ -24,7 +24,9 @@ from dataclasses import dataclass, field
 from difflib import get_close_matches
 from functools import cache
 from importlib import metadata
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
+
+from pydantic import BaseModel
 
 from gpustack.model import InputError
 from gpustack.policy.language.base import Section
@@ -34,9 +36,6 @@ from gpustack.policy.loading.brought import LIMITS, LIST
 from gpustack.policy.loading.entries import Entries
 from gpustack.policy.loading.waiver import WORDS
 from gpustack.text.source import decode
-
-if TYPE_CHECKING:
-    from pydantic import BaseModel
 
 NAME = LIST
 GROUP = "gpustack.constructs"

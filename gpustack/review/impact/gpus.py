@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from ...checks.pools.reconciler_pools import wants
 from ...cluster import node_labels
 from ...cluster.capacity import PoolCapacity
 from ...cluster.plugin_sharing import UnknownSharing
+from ...cluster.pool import Pool
 from ...cluster.resolve import resolve
 from ...policy.language import reconciler
 from . import nodes
@@ -17,9 +18,6 @@ from .apart import Apart, of_entries
 from .rule import Hit, Range, rule
 from .subject import Subject
 from .tiers import OUTAGE, PLANNED, POWER
-
-if TYPE_CHECKING:
-    from ...cluster.pool import Pool
 
 
 class Pair(NamedTuple):
