@@ -6,17 +6,13 @@ What has no place beside it is in dra_exclusions.py.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from ...catalog import dra, gpus, releases
 from ...catalog._versions import numbers
-from ...cluster.resolve import resolve
+from ...cluster.resolve import Cluster, resolve
 from ...policy.language.gpu_cluster import COMPUTE_DOMAINS_PORT, GPUS_PORT
+from ...policy.language.spec import ClusterPolicySpec
 from ..rule import Hit, hit, rule
-
-if TYPE_CHECKING:
-    from ...cluster.resolve import Cluster
-    from ...policy.language.spec import ClusterPolicySpec
 
 DNS_NAMES = "IMEXDaemonsWithDNSNames"
 PULL_SECRETS = "CD_DAEMON_IMAGE_PULL_SECRET_NAMES"

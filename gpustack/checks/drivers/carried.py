@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from ...catalog.texts import releases_with
+from ...cluster.resolve import Cluster
 from ...model import Body
 from ...policy.language.carried import Carried, misfits
 from ..rule import Hit, hit, rule
-
-if TYPE_CHECKING:
-    from ...cluster.resolve import Cluster
-    from ..subjects import Render
+from ..subjects import Render
 
 HOLDS = "gpustack.dev/carried"
 """The annotation of a DaemonSet whose template is carried."""

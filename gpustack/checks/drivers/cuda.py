@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from ...catalog import drivers
 from ...catalog._versions import numbers
 from ...cluster.mig_layouts import product_of
+from ...cluster.resolve import Cluster
 from ..rule import Hit, hit, rule
 from .about import about
-
-if TYPE_CHECKING:
-    from ...cluster.resolve import Cluster
 
 
 @rule("GPU430", "error")

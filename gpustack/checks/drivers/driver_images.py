@@ -8,18 +8,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ...catalog import drivers, oses
 from ...cluster.drivers import NodeDriver
-from ...cluster.resolve import resolve
+from ...cluster.resolve import Cluster, resolve
 from ...model import numbers
+from ...policy.language.spec import ClusterPolicySpec
 from ..rule import Hit, hit, rule
 from .about import about
-
-if TYPE_CHECKING:
-    from ...cluster.resolve import Cluster
-    from ...policy.language.spec import ClusterPolicySpec
 
 DIGEST = "sha256:"
 

@@ -7,16 +7,13 @@ The operator finds in the cluster that two drivers want one node, and then neith
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from ...catalog import releases
 from ...cluster.ownership import OWNER, is_default
+from ...cluster.resolve import Cluster
+from ...policy.language.spec import ClusterPolicySpec
 from ..pools.pools import both, overlaps
 from ..rule import Hit, hit, rule
-
-if TYPE_CHECKING:
-    from ...cluster.resolve import Cluster
-    from ...policy.language.spec import ClusterPolicySpec
 
 LABEL_VALUE = 63
 """How long the value of a node label may be."""

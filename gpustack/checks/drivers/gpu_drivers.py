@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ...catalog import drivers, releases
+from ...catalog.drivers import Minimum
 from ...cluster.drivers import NodeDriver, older
 from ...cluster.mig_layouts import product_of
-from ...cluster.resolve import resolve
+from ...cluster.pool import Pool
+from ...cluster.resolve import Cluster, resolve
 from ...model import numbers
 from ...policy.language import images
 from ...policy.language.cluster import platform_of
+from ...policy.language.spec import ClusterPolicySpec
 from ..rule import Hit, hit, rule
 from .about import about
-
-if TYPE_CHECKING:
-    from ...catalog.drivers import Minimum
-    from ...cluster.pool import Pool
-    from ...cluster.resolve import Cluster
-    from ...policy.language.spec import ClusterPolicySpec
 
 HOST = "vgpu-host-manager"
 BRANCH = 3

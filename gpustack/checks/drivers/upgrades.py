@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
-from ...cluster.resolve import resolve
+from ...cluster.resolve import Cluster, resolve
 from ...policy.language.cluster import platform_of
+from ...policy.language.driver import UpgradePolicy
+from ...policy.language.operand import DriverManager
+from ...policy.language.spec import ClusterPolicySpec
 from ..rule import Hit, hit, rule
-
-if TYPE_CHECKING:
-    from ...cluster.resolve import Cluster
-    from ...policy.language.driver import UpgradePolicy
-    from ...policy.language.operand import DriverManager
-    from ...policy.language.spec import ClusterPolicySpec
 
 OVERRIDDEN = {
     "ENABLE_AUTO_DRAIN": "drain.enable",

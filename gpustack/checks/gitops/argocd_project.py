@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ...gitops.engines.argocd import ENGINE
 from ...model import Body
 from ..rule import Hit, hit, rule
+from ..subjects import EngineObjects, Synced
 from .argocd_patterns import permits_destination, permits_kind, permits_source
-
-if TYPE_CHECKING:
-    from ..subjects import EngineObjects, Synced
 
 WHERE = "spec.gitops"
 OWN = "permit it in the AppProject, or leave out spec.gitops.argocd.project: then one that fits is rendered"

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from ...cluster.resolve import Cluster
 from ...gitops.engines import engines
 from ...model import Path, Resource, dotted
+from ...policy.language.spec import ClusterPolicySpec
 from ..rule import Hit, hit, rule
-
-if TYPE_CHECKING:
-    from ...cluster.resolve import Cluster
-    from ...policy.language.spec import ClusterPolicySpec
 
 INSTANCE = "app.kubernetes.io/instance"
 HELM = "meta.helm.sh/"

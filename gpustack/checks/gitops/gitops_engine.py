@@ -5,20 +5,17 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
+from ...cluster.resolve import Cluster
+from ...gitops.engine import Trouble
 from ...gitops.engines import chosen, engines, names
 from ...model import dotted
+from ...policy.language.gitops import GitOps
 from ...policy.language.reconciler import runs
 from ...policy.language.repository import is_digest, is_oci, revision
 from ...policy.language.types import IMAGE_TAG
 from ..rule import Hit, hit, rule
-
-if TYPE_CHECKING:
-    from ...cluster.resolve import Cluster
-    from ...gitops.engine import Trouble
-    from ...policy.language.gitops import GitOps
-    from ..subjects import Written
+from ..subjects import Written
 
 
 @rule("GPU832", "error")

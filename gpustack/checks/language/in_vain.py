@@ -6,9 +6,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ...catalog import _versions, crds, gpus, releases
+from ...cluster.resolve import Cluster
 from ...model import Path, docs, dotted
 from ...policy.language import images
 from ...policy.language.cluster import on_openshift
@@ -16,11 +17,8 @@ from ...policy.language.reconciler import labelling, runs
 from ...policy.loading.place import node, parse
 from ..dra.dra_exclusions import PLUGIN_STACK, defaults_of
 from ..rule import Hit, hit, rule
+from ..subjects import Written
 from .off import Off, off, others_of
-
-if TYPE_CHECKING:
-    from ...cluster.resolve import Cluster
-    from ..subjects import Written
 
 VIRTUAL = re.compile(r"(NVIDIA-)?GRID-.*|.*-\d+[ABCQ](ME)?")
 """How GPUs inside a virtual machine are called (GRID-A100-20C, NVIDIA-L40S-24Q); the catalogue knows boards only."""

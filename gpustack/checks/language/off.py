@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from ...catalog import releases
 from ...cluster.resolve import resolve
 from ...model import Path, dotted
 from ...policy.language.cluster import on_openshift
-
-if TYPE_CHECKING:
-    from ...policy.language.spec import ClusterPolicySpec
-    from ...policy.loading.layers import Merged
+from ...policy.language.spec import ClusterPolicySpec
+from ...policy.loading.layers import Merged
 
 VIRTUAL: tuple[Path, ...] = (
     *(("vgpuManager",), ("vgpuDeviceManager",), ("vfioManager",), ("sandboxDevicePlugin",)),

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+
+from pydantic import BaseModel
 
 from ...catalog import releases
+from ...cluster.resolve import Cluster
 from ...policy.language.reconciler import runs
+from ...policy.language.spec import ClusterPolicySpec
 from ..dra import dra
 from ..rule import Hit, hit, rule
-
-if TYPE_CHECKING:
-    from pydantic import BaseModel
-
-    from ...cluster.resolve import Cluster
-    from ...policy.language.spec import ClusterPolicySpec
 
 BY_HAND = "delete the driver pods of drained nodes yourself"
 

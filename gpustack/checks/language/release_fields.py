@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ...catalog import _versions, defaults, fields
+from ...cluster.resolve import Cluster
 from ..rule import Hit, hit, rule
-
-if TYPE_CHECKING:
-    from ...cluster.resolve import Cluster
 
 
 @rule("GPU107", "error")

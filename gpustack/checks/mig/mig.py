@@ -7,12 +7,14 @@ manager and its files are in mig_manager.py.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from ...catalog import gpus, mig_solver
 from ...catalog._lookup import nearest
 from ...catalog.mig import MigLayout, ProfileName, config_name
 from ...cluster.mig_layouts import Group, generated, groups, named, product_of, profiles_in
+from ...cluster.resolve import Cluster
+from ...policy.configurations.mig_configs import Element
+from ...policy.language.spec import ClusterPolicySpec
 from ..rule import Hit, hit, rule
 from .mig_cuts import (
     ON_THE_NODE,
@@ -26,11 +28,6 @@ from .mig_cuts import (
     once,
     subject,
 )
-
-if TYPE_CHECKING:
-    from ...cluster.resolve import Cluster
-    from ...policy.configurations.mig_configs import Element
-    from ...policy.language.spec import ClusterPolicySpec
 
 LAYOUT = "the layout into nodePools[].sharing.mig.layout"
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from ...catalog import gpus, mig
 from ...catalog.mig import IllegalProfile, ProfileName, UnknownProfile
@@ -12,12 +11,10 @@ from ...cluster.mig_layouts import LABEL, Choice, Source, product_of
 from ...cluster.node_labels import labels_of_rules
 from ...cluster.resolve import resolve
 from ...model import dotted
+from ...policy.configurations.mig_configs import Element
+from ...policy.language.node_pools import NodePool
+from ...policy.language.spec import ClusterPolicySpec
 from ..rule import Hit
-
-if TYPE_CHECKING:
-    from ...policy.configurations.mig_configs import Element
-    from ...policy.language.node_pools import NodePool
-    from ...policy.language.spec import ClusterPolicySpec
 
 ON_THE_NODE = "`nvidia-smi mig -lgip` on a node prints what its GPUs have"
 

@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from ...catalog import gpus
 from ...catalog.mig import MigLayout
 from ...cluster.mig_layouts import Text, groups, product_of, text_of
+from ...cluster.resolve import Cluster
+from ...policy.configurations.embedded import Problem
 from ...policy.configurations.mig_configs import CLIENTS_KEY, read_clients
 from ...policy.language.cluster import platform_of
+from ...policy.language.node_pools import NodePool
 from ..rule import Hit, hit, rule
 from .mig_cuts import ON_THE_NODE, Cut, Subject, enabled_cuts, fits, known_anywhere, once, subject
-
-if TYPE_CHECKING:
-    from ...cluster.resolve import Cluster
-    from ...policy.configurations.embedded import Problem
-    from ...policy.language.node_pools import NodePool
 
 
 @rule("GPU306", "error")

@@ -6,19 +6,17 @@ An expression over a metric that nobody serves is empty, so its alert never fire
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from ...catalog import dcgm
 from ...cluster.metrics import listed, served, telemetry
+from ...cluster.resolve import Cluster
 from ...model import dotted
 from ...policy.configurations.promql import Label, Metric, Named, named
 from ...policy.language import images
+from ...policy.language.spec import ClusterPolicySpec
 from ..rule import Hit, hit, rule
 from .monitoring import monitored
-
-if TYPE_CHECKING:
-    from ...cluster.resolve import Cluster
-    from ...policy.language.spec import ClusterPolicySpec
 
 DCGM = ("DCGM_", "dcgm_")
 COUNTING = {"rate", "irate", "increase", "resets"}

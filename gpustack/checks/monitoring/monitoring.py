@@ -4,20 +4,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from ...catalog import dcgm
 from ...cluster.metrics import telemetry
+from ...cluster.resolve import Cluster
 from ...model import Body
 from ...policy.language.cluster import on_openshift
+from ...policy.language.dcgm import Dcgm, DcgmExporter
+from ...policy.language.spec import ClusterPolicySpec
 from ...text.quantities import milliseconds, size
 from ..rule import Hit, hit, rule
-
-if TYPE_CHECKING:
-    from ...cluster.resolve import Cluster
-    from ...policy.language.dcgm import Dcgm, DcgmExporter
-    from ...policy.language.spec import ClusterPolicySpec
-    from ..subjects import Written
+from ..subjects import Written
 
 HOST_ENGINE = "DCGM_REMOTE_HOSTENGINE_INFO"
 SERVICES = {False: "nvidia-dcgm", True: "nvidia-dcgm-dra"}

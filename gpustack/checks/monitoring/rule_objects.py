@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from ...cluster.resolve import Cluster
 from ...model import dotted
 from ...policy.configurations import go_template, promql
 from ..rule import Hit, rule
-
-if TYPE_CHECKING:
-    from ...cluster.resolve import Cluster
 
 LABEL = re.compile(r"[a-zA-Z_][a-zA-Z0-9_]*")
 SERIES = re.compile(r"[a-zA-Z_:][a-zA-Z0-9_:]*")

@@ -7,21 +7,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ...catalog import nfd
 from ...catalog._lookup import nearest
 from ...catalog._versions import numbers
 from ...cluster.node_labels import rules_of
+from ...cluster.resolve import Cluster
 from ...model import Path, dotted
 from ...policy.language import images
 from ...policy.language.cluster import on_openshift
 from ...policy.language.nfd import OPEN_NAMESPACES, reserved
 from ...policy.language.types import LABEL_VALUE
 from ..rule import Hit, hit, meant, rule
-
-if TYPE_CHECKING:
-    from ...cluster.resolve import Cluster
 
 HEX = re.compile(r"[0-9a-f]{4}")
 LEAST = (0, 17)

@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ...catalog import toolkit
 from ...cluster.drivers import system_of
-from ...cluster.resolve import resolve
+from ...cluster.resolve import Cluster, resolve
 from ...model import Body, dotted
 from ...policy.language import images
+from ...policy.language.driver import Rdma
+from ...policy.language.spec import ClusterPolicySpec
 from ..objects.references import pod_template
 from ..rule import Hit, hit, rule
-
-if TYPE_CHECKING:
-    from ...cluster.resolve import Cluster
-    from ...policy.language.driver import Rdma
-    from ...policy.language.spec import ClusterPolicySpec
 
 MODULE_FILES = ("nvidia.conf", "nvidia-uvm.conf", "nvidia-modeset.conf", "nvidia-peermem.conf")
 """The files of module parameters that the driver container reads (NVIDIA GPU Operator documentation, custom driver

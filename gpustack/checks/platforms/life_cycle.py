@@ -7,16 +7,13 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from ...catalog import drivers, life_cycle, releases
+from ...catalog.drivers import Branch
+from ...cluster.drivers import NodeDriver
+from ...cluster.resolve import Cluster
 from ..drivers.about import about
 from ..rule import Hit, hit, rule
-
-if TYPE_CHECKING:
-    from ...catalog.drivers import Branch
-    from ...cluster.drivers import NodeDriver
-    from ...cluster.resolve import Cluster
 
 KNOWN_ON = datetime.date(2026, 8, 1)
 """When branches without a date had ended: data/drivers.yaml says `ended` of that month."""

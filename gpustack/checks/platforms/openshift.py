@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from ...catalog import defaults
+from ...cluster.resolve import Cluster
 from ...policy.language.cluster import on_openshift
 from ..rule import Hit, hit, rule
-
-if TYPE_CHECKING:
-    from ...cluster.resolve import Cluster
 
 NAMESPACE = "nvidia-gpu-operator"
 POD_PARTS = ("master", "worker", "gc")

@@ -8,22 +8,19 @@ plugins fight for one resource (bug-reports.md B47).
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ...catalog import platforms
 from ...catalog._versions import numbers
 from ...catalog.platforms import Platform
-from ...cluster.resolve import resolve
+from ...cluster.pool import Pool
+from ...cluster.resolve import Cluster, resolve
 from ...model import Body
 from ...policy.language.cluster import platform_of
+from ...policy.language.spec import ClusterPolicySpec
 from ..language.release_fields import newer_fields
 from ..rule import Hit, hit, rule
-
-if TYPE_CHECKING:
-    from ...cluster.pool import Pool
-    from ...cluster.resolve import Cluster
-    from ...policy.language.spec import ClusterPolicySpec
-    from ..subjects import Render, Written
+from ..subjects import Render, Written
 
 SECTIONS = {
     "driver": ("the driver", "a driver container can't unload a driver that is in use, so it never gets ready"),

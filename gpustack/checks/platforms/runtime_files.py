@@ -8,19 +8,15 @@ come back from a reboot.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from ...catalog import platforms, releases
 from ...catalog._versions import numbers
-from ...catalog.platforms import GENERIC
+from ...catalog.platforms import GENERIC, Platform
+from ...cluster.resolve import Cluster
 from ...policy.language.cluster import on_openshift, platform_of
+from ...policy.language.spec import ClusterPolicySpec
 from ..rule import Hit, hit, rule
 from .support import runtimes
-
-if TYPE_CHECKING:
-    from ...catalog.platforms import Platform
-    from ...cluster.resolve import Cluster
-    from ...policy.language.spec import ClusterPolicySpec
 
 DROP_IN = "RUNTIME_DROP_IN_CONFIG"
 CONFIGS = ("RUNTIME_CONFIG", "CONTAINERD_CONFIG")

@@ -8,21 +8,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from ...catalog import plugin_config
 from ...catalog._lookup import nearest
 from ...cluster.metrics import telemetry
 from ...cluster.mig_layouts import texts_of
 from ...cluster.node_labels import labels_of_rules
-from ...cluster.resolve import resolve
+from ...cluster.resolve import Cluster, resolve
+from ...policy.language.device_plugin import NamedConfigs
+from ...policy.language.spec import ClusterPolicySpec
 from ...policy.language.types import LABEL_VALUE
 from ..rule import Hit, hit, meant, rule
-
-if TYPE_CHECKING:
-    from ...cluster.resolve import Cluster
-    from ...policy.language.device_plugin import NamedConfigs
-    from ...policy.language.spec import ClusterPolicySpec
 
 NODE_LABEL = "nvidia.com/device-plugin.config"
 DEFAULT = "spec.devicePlugin.config.default"

@@ -6,24 +6,20 @@ gets in config_names.py.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from ...catalog import plugin_config
 from ...catalog._lookup import nearest
 from ...catalog.mig import IllegalProfile, ProfileName, resource_name
 from ...cluster.mig_layouts import texts_of
 from ...cluster.plugin_sharing import STRATEGY, environment, fails_always, strategy, wrong_settings
-from ...cluster.resolve import resolve
+from ...cluster.resolve import Cluster, resolve
+from ...policy.configurations.embedded import Problem
 from ...policy.configurations.plugin_keys import PREFIX
-from ...policy.configurations.plugin_text import PluginConfig, read_plugin_config
+from ...policy.configurations.plugin_text import PluginConfig, Shared, read_plugin_config
 from ...policy.language import images
+from ...policy.language.spec import ClusterPolicySpec
 from ..rule import Hit, hit, meant, rule
-
-if TYPE_CHECKING:
-    from ...cluster.resolve import Cluster
-    from ...policy.configurations.embedded import Problem
-    from ...policy.configurations.plugin_text import Shared
-    from ...policy.language.spec import ClusterPolicySpec
 
 GPU = f"{PREFIX}gpu"
 MIG = f"{PREFIX}mig-"

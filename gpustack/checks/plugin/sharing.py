@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from ...catalog import plugin_config
 from ...cluster.mig_layouts import product_of
 from ...cluster.plugin_sharing import STRATEGY, environment, strategy
+from ...cluster.resolve import Cluster
+from ...policy.configurations.plugin_text import Entry, Shared
+from ...policy.language.node_pools import NodePool
+from ...policy.language.spec import ClusterPolicySpec
 from ..rule import Hit, hit, rule
 from .config_names import NODE_LABEL
 from .plugin_config import MIG, Named, configs
-
-if TYPE_CHECKING:
-    from ...cluster.resolve import Cluster
-    from ...policy.configurations.plugin_text import Entry, Shared
-    from ...policy.language.node_pools import NodePool
-    from ...policy.language.spec import ClusterPolicySpec
 
 
 @rule("GPU503", "error")

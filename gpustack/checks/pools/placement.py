@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from ...cluster.resolve import Cluster
 from ...cluster.scheduling import OF_DAEMONSETS, excluded, kept_away, labels_of, toleration_of, tolerations_of, written
-from ...model import dotted
+from ...model import Resource, dotted
+from ...policy.language.daemonsets import Toleration
+from ...policy.language.node_pools import NodePool, Taint
 from ...policy.language.reconciler import runs
+from ...policy.language.spec import ClusterPolicySpec
 from ..objects.pods import FOREIGN, pod_steps
 from ..objects.references import pod_template
 from ..rule import Hit, hit, rule
-
-if TYPE_CHECKING:
-    from ...cluster.resolve import Cluster
-    from ...model import Resource
-    from ...policy.language.daemonsets import Toleration
-    from ...policy.language.node_pools import NodePool, Taint
-    from ...policy.language.spec import ClusterPolicySpec
-    from ..subjects import Render
+from ..subjects import Render
 
 COMPARING = "TaintTolerationComparisonOperators"
 BY_ORIGIN = {"NodeFeatureDiscovery": "spec.nfd.worker.tolerations", "NvidiaDrivers": "spec.drivers"}

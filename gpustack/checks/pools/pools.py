@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
-from ...cluster.resolve import resolve
+from ...cluster.resolve import Cluster, resolve
+from ...policy.language.node_pools import NodePool
+from ...policy.language.spec import ClusterPolicySpec
 from ..rule import Hit, hit, rule
-
-if TYPE_CHECKING:
-    from ...cluster.resolve import Cluster
-    from ...policy.language.node_pools import NodePool
-    from ...policy.language.spec import ClusterPolicySpec
 
 EXPECTED = ("nvidia.com/gpu.product", "nvidia.com/gpu.workload.config")
 """Labels that come from pools, so they tell no nodes apart, unless a pool selects by them."""

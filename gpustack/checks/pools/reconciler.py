@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from ...catalog import kubernetes, time_zones
 from ...catalog.time_zones import UnknownTimeZone
-from ...cluster.resolve import resolve
+from ...cluster.resolve import Cluster, resolve
 from ...policy.language import guards
+from ...policy.language.node_pools import Window
 from ...policy.language.reconciler import labelling, runs
+from ...policy.language.spec import ClusterPolicySpec
 from ..rule import Hit, hit, meant, rule
-
-if TYPE_CHECKING:
-    from ...cluster.resolve import Cluster
-    from ...policy.language.node_pools import Window
-    from ...policy.language.spec import ClusterPolicySpec
-    from ..subjects import Written
+from ..subjects import Written
 
 BY_DISCOVERY = {"labelling"}
 """The fields of `reconciler` that count without the program."""

@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, get_args
+from typing import get_args
 
 from ...catalog import kubernetes
+from ...cluster.resolve import Cluster
 from ...policy.language import guards
-from ...policy.language.node_pools import Day
-from ...policy.language.reconciler import guard, runs
+from ...policy.language.node_pools import Day, Window
+from ...policy.language.reconciler import Reconciler, guard, runs
+from ...policy.language.spec import ClusterPolicySpec
 from ..rule import POOLS, Hit, hit, rule
-
-if TYPE_CHECKING:
-    from ...cluster.resolve import Cluster
-    from ...policy.language.node_pools import Window
-    from ...policy.language.reconciler import Reconciler
-    from ...policy.language.spec import ClusterPolicySpec
 
 DAYS = get_args(Day)
 

@@ -5,17 +5,13 @@ KubeVirt is told of the devices.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from ...catalog import gpus, kubevirt
-from ...cluster.resolve import resolve
+from ...cluster.resolve import Cluster, resolve
 from ...policy.language.cluster import on_openshift
+from ...policy.language.operand import Operand
+from ...policy.language.spec import ClusterPolicySpec
 from ..rule import Hit, hit, rule
-
-if TYPE_CHECKING:
-    from ...cluster.resolve import Cluster
-    from ...policy.language.operand import Operand
-    from ...policy.language.spec import ClusterPolicySpec
 
 PLUGIN = "device-plugin"
 WITH_IMAGE = " and spec.vgpuManager.repository and version to an image of your own"

@@ -6,19 +6,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from ...catalog import vgpu
 from ...catalog._lookup import nearest
 from ...cluster.mig_layouts import product_of, text_of
-from ...cluster.resolve import resolve
+from ...cluster.resolve import Cluster, resolve
 from ...policy.configurations.vgpu_configs import KEY, read_vgpu_config
+from ...policy.language.node_pools import NodePool
+from ...policy.language.spec import ClusterPolicySpec
 from ..rule import Hit, hit, rule
-
-if TYPE_CHECKING:
-    from ...cluster.resolve import Cluster
-    from ...policy.language.node_pools import NodePool
-    from ...policy.language.spec import ClusterPolicySpec
 
 WITHOUT_MEDIATED_DEVICES = ("ada-lovelace", "hopper", "blackwell")
 """Families whose host drivers, from vGPU 17 on, make no mediated devices on Linux 6.8 and newer: each vGPU is a PCI

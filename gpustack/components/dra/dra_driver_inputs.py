@@ -3,24 +3,20 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ...catalog import gpus, releases
-from ...cluster.resolve import resolve
+from ...cluster.resolve import Cluster, resolve
 from ...cluster.scheduling import ARCH, arch_of
 from ...model import Finding, FindingsError
 from ...policy.language.base import own
-from ...policy.language.gpu_cluster import COMPUTE_DOMAINS_PORT, GPUS_PORT
+from ...policy.language.gpu_cluster import COMPUTE_DOMAINS_PORT, GPUS_PORT, DraContainer, GpuCluster, KubeletPlugin
+from ...policy.language.node_pools import NodePool
+from ...policy.language.spec import ClusterPolicySpec
 from ..parts.common_inputs import Common, Inputs, Pairs, dump, image, owned_crds, pairs, pull_policy
 from ..parts.quantities import most
 from ..refusals import refused
 from .dra_inputs import DEFAULT_PRIORITY, common_of
-
-if TYPE_CHECKING:
-    from ...cluster.resolve import Cluster
-    from ...policy.language.gpu_cluster import DraContainer, GpuCluster, KubeletPlugin
-    from ...policy.language.node_pools import NodePool
-    from ...policy.language.spec import ClusterPolicySpec
 
 CRDS = ("computedomaincliques.resource.nvidia.com", "computedomains.resource.nvidia.com")
 IMAGE = "gpuCluster.draDriver"

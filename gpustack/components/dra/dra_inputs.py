@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from ...cluster.resolve import resolve
+from ...policy.language.gpu_cluster import GpuCluster
+from ...policy.language.spec import ClusterPolicySpec
 from ..parts.common_inputs import Common, dumped
-
-if TYPE_CHECKING:
-    from ...policy.language.gpu_cluster import GpuCluster
-    from ...policy.language.spec import ClusterPolicySpec
 
 DEFAULT_PRIORITY = "system-node-critical"
 

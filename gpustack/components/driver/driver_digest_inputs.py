@@ -13,17 +13,15 @@ digest until somebody sets them.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
+from ...policy.language.nvidia_driver import NvidiaDriver
+from ...policy.language.spec import ClusterPolicySpec
 from ..parts.common_inputs import image, on_openshift, pairs
 from .driver_files_inputs import Files, HostFile
-
-if TYPE_CHECKING:
-    from ...policy.language.nvidia_driver import NvidiaDriver
-    from ...policy.language.spec import ClusterPolicySpec
-    from .driver_pools_inputs import Target
-    from .driver_settings_inputs import DriverPod
-    from .driver_view import DriverView
+from .driver_pools_inputs import Target
+from .driver_settings_inputs import DriverPod
+from .driver_view import DriverView
 
 
 class Records(NamedTuple):

@@ -9,18 +9,16 @@ What comes in which order, and what a volume is called, is the operator's. Its t
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
+from typing import Literal, NamedTuple, get_args
 
 from ...catalog.oses import OsFamily, os_family
 from ...catalog.releases import release
 from ...model import FindingsError
+from ...policy.language.spec import ClusterPolicySpec
 from ..parts.common_inputs import Inputs, named_after, on_openshift
 from ..refusals import refused
 from .driver_pools_inputs import System
-
-if TYPE_CHECKING:
-    from ...policy.language.spec import ClusterPolicySpec
-    from .driver_view import DriverView
+from .driver_view import DriverView
 
 Part = Literal["driver", "peermem", "fs", "gdrcopy"]
 """The containers of a driver's pod that build or load kernel modules."""

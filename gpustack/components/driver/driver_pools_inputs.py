@@ -27,18 +27,16 @@ taken from every pool, like the operator's.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from ...catalog.oses import UnknownOS, os_id, os_tag
 from ...cluster.ownership import image_selector
+from ...cluster.pool import Pool
 from ...cluster.workloads import Workload
 from ...model import Finding, FindingsError
 from ..refusals import refused
 from .driver_toolkit_inputs import RHCOS_LABEL, DriverToolkit, driver_toolkits
-
-if TYPE_CHECKING:
-    from ...cluster.pool import Pool
-    from .driver_view import DriverView
+from .driver_view import DriverView
 
 NAME = "nvidia-driver-daemonset"
 OS_LABEL = "feature.node.kubernetes.io/system-os_release."

@@ -8,20 +8,18 @@ DriverView, by the functions here.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from ...catalog.releases import release
 from ...model import Finding
+from ...policy.language.operand import DriverManager
+from ...policy.language.spec import ClusterPolicySpec
 from ..parts.common_inputs import Inputs, Pairs, dump, image, on_openshift, pairs, pull_policy
 from ..refusals import refused
 from .driver_files_inputs import SECTION, SUSE_IDS, SUSE_MODULES, Files, HostFile, Use, files, ordered, subscriptions
 from .driver_pools_inputs import NAME, Target
 from .driver_toolkit_inputs import DriverToolkit
-
-if TYPE_CHECKING:
-    from ...policy.language.operand import DriverManager
-    from ...policy.language.spec import ClusterPolicySpec
-    from .driver_view import DriverView
+from .driver_view import DriverView
 
 PROBE_NUMBERS = ("initialDelaySeconds", "timeoutSeconds", "periodSeconds", "successThreshold", "failureThreshold")
 ACCOUNT = "nvidia-driver"

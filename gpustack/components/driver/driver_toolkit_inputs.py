@@ -6,13 +6,9 @@ from package sources, which RHCOS nodes can't reach without a subscription.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from ...policy.language.spec import ClusterPolicySpec
 from ..parts.common_inputs import Inputs, on_openshift, served
-
-if TYPE_CHECKING:
-    from ...policy.language.spec import ClusterPolicySpec
-    from .driver_view import DriverView
+from .driver_view import DriverView
 
 RHCOS_LABEL = "feature.node.kubernetes.io/system-os_release.OSTREE_VERSION"
 """NFD's node label with the version of RHCOS."""

@@ -11,14 +11,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from ...cluster.pool import Pool
-    from ...cluster.resolve import Cluster
-    from ...policy.language.driver import Driver
-    from ...policy.language.host import GdrCopy, Gds
-    from ...policy.language.spec import ClusterPolicySpec
+from ...cluster.pool import Pool
+from ...cluster.resolve import Cluster
+from ...policy.language.driver import Driver
+from ...policy.language.host import GdrCopy, Gds
+from ...policy.language.spec import ClusterPolicySpec
 
 
 @dataclass(frozen=True)

@@ -8,22 +8,19 @@ from __future__ import annotations
 
 import hashlib
 import re
-from typing import TYPE_CHECKING
 
 from ...catalog.oses import UnknownOS
 from ...catalog.releases import release
 from ...cluster.ownership import OWNER, PRESENT, os_labels
 from ...model import Finding, FindingsError
 from ...policy.language.carried import called
+from ...policy.language.nvidia_driver import NvidiaDriver
+from ...policy.language.spec import ClusterPolicySpec
 from ..parts.common_inputs import on_openshift
 from .driver_pools_inputs import KERNEL_LABEL, OS_LABEL, System, Target, parse, unknown_kernel, unknown_os
 from .driver_settings_inputs import DriverType
 from .driver_toolkit_inputs import RHCOS_LABEL, DriverToolkit, toolkit_images
-
-if TYPE_CHECKING:
-    from ...policy.language.nvidia_driver import NvidiaDriver
-    from ...policy.language.spec import ClusterPolicySpec
-    from .driver_view import DriverView
+from .driver_view import DriverView
 
 LABEL_LENGTH = 63
 """The name of such a DaemonSet is the value of a label too."""

@@ -8,12 +8,15 @@ drivers contradict each other in: checks/drivers/drivers.py.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ...catalog.releases import UnknownImage, release
-from ...cluster.resolve import resolve
+from ...cluster.pool import Pool
+from ...cluster.resolve import Cluster, resolve
 from ...model import Finding, FindingsError, numbers
 from ...policy.language import reconciler
+from ...policy.language.nvidia_driver import NvidiaDriver
+from ...policy.language.spec import ClusterPolicySpec
 from ..parts.common_inputs import Common, Inputs, dump, dumped
 from ..reconciler.rollout_inputs import managers_evict
 from ..refusals import refused
@@ -31,12 +34,6 @@ from .driver_settings_inputs import (
 )
 from .driver_view import DriverView
 from .nvidia_driver_pools_inputs import account_name, targets_of, toolkits
-
-if TYPE_CHECKING:
-    from ...cluster.pool import Pool
-    from ...cluster.resolve import Cluster
-    from ...policy.language.nvidia_driver import NvidiaDriver
-    from ...policy.language.spec import ClusterPolicySpec
 
 EVERYWHERE: tuple[Part, ...] = ("driver", "peermem", "fs", "gdrcopy")
 TOLERATION: dict[str, Any] = {"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"}

@@ -6,14 +6,16 @@ Which parts run is asked of the parts themselves, so that a guard names an accou
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from ...api import keys
+from ...cluster.resolve import Cluster
 from ...gitops.accounts import writing
 from ...policy.language import guards
+from ...policy.language.spec import ClusterPolicySpec
 from ..dra.dra_driver_inputs import DraDriverInputs
 from ..driver.driver_inputs import DriverInputs
-from ..driver.driver_settings_inputs import ACCOUNT
+from ..driver.driver_settings_inputs import ACCOUNT, Manager
 from ..driver.nvidia_drivers_inputs import NvidiaDriversInputs
 from ..mig.mig_manager_inputs import MigManagerInputs
 from ..nfd.nfd_inputs import KATA_PLUGIN, NfdInputs, namespaced_labels
@@ -24,11 +26,6 @@ from ..sandbox.kata_device_plugin_inputs import KataDevicePluginInputs
 from ..sandbox.vfio_manager_inputs import VfioManagerInputs
 from ..sandbox.vgpu_manager_inputs import VgpuManagerInputs
 from ..validator.validator_inputs import ValidatorInputs
-
-if TYPE_CHECKING:
-    from ...cluster.resolve import Cluster
-    from ...policy.language.spec import ClusterPolicySpec
-    from ..driver.driver_settings_inputs import Manager
 
 MIG_MANAGER, VALIDATOR = "nvidia-mig-manager", "nvidia-operator-validator"
 DRA_PLUGIN, DRA_CONTROLLER = "nvidia-dra-driver-kubeletplugin", "nvidia-dra-driver-controller"

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from ...cluster.resolve import Cluster
 from ...policy.language import reconciler
+from ...policy.language.spec import ClusterPolicySpec
 from ..parts.common_inputs import Inputs
 from ..parts.running import running
-
-if TYPE_CHECKING:
-    from ...cluster.resolve import Cluster
-    from ...policy.language.spec import ClusterPolicySpec
 
 RECONCILER = "gpustack-reconciler"
 EXPORTERS = {

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ...catalog.releases import release
+from ...cluster.resolve import Cluster
 from ...policy.language.base import own
+from ...policy.language.spec import ClusterPolicySpec
 from ..parts.common_inputs import Inputs, OperandInputs, dumped, image, on_openshift, operand, prometheus_rules
 from ..plugin.configs_inputs import metrics_map
-
-if TYPE_CHECKING:
-    from ...cluster.resolve import Cluster
-    from ...policy.language.spec import ClusterPolicySpec
 
 
 class Monitor(Inputs):

@@ -8,19 +8,15 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from ...catalog import releases
 from ...cluster.node_labels import rules_of
-from ...cluster.resolve import resolve
+from ...cluster.resolve import Cluster, resolve
 from ...policy.language import guards
-from ...policy.language.nfd import OPEN_NAMESPACES, reserved
+from ...policy.language.nfd import OPEN_NAMESPACES, Nfd, NfdPart, reserved
+from ...policy.language.spec import ClusterPolicySpec
 from ..parts.common_inputs import Inputs, dump, dumped, image, on_openshift, owned_crds, pull_policy
-
-if TYPE_CHECKING:
-    from ...cluster.resolve import Cluster
-    from ...policy.language.nfd import Nfd, NfdPart
-    from ...policy.language.spec import ClusterPolicySpec
 
 HELM_RELEASE, CHART = "gpu-operator", "node-feature-discovery"
 CRDS = ("nodefeaturegroups.nfd.k8s-sigs.io", "nodefeaturerules.nfd.k8s-sigs.io", "nodefeatures.nfd.k8s-sigs.io")

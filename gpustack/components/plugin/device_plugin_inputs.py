@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from ...cluster.resolve import Cluster
 from ...policy.language.base import own
+from ...policy.language.spec import ClusterPolicySpec
 from ..parts.common_inputs import Inputs, OperandInputs, image, operand, pull_policy
 from .configs_inputs import plugin_config_map
-
-if TYPE_CHECKING:
-    from ...cluster.resolve import Cluster
-    from ...policy.language.spec import ClusterPolicySpec
 
 
 class PluginConfig(Inputs):

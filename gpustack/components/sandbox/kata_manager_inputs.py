@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ...catalog.releases import release
+from ...cluster.resolve import Cluster
+from ...policy.language.sandbox import KataManagerConfig
+from ...policy.language.spec import ClusterPolicySpec
 from ..parts.common_inputs import Inputs, OperandInputs, operand, served
 from ..plugin.configs_inputs import config_text
-
-if TYPE_CHECKING:
-    from ...cluster.resolve import Cluster
-    from ...policy.language.sandbox import KataManagerConfig
-    from ...policy.language.spec import ClusterPolicySpec
 
 DEFAULT_ARTIFACTS = "/opt/nvidia-gpu-operator/artifacts/runtimeclasses"
 

@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from ...cluster.mig_layouts import product_of
-from ...cluster.resolve import resolve
+from ...cluster.resolve import Cluster, resolve
 from ...cluster.virtual import mediated_devices, pci_devices
 from ...model import Finding, FindingsError
+from ...policy.language.kubevirt import KubeVirt, PermittedDevice
+from ...policy.language.node_pools import NodePool
+from ...policy.language.spec import ClusterPolicySpec
 from ..parts.common_inputs import Inputs, on_openshift
 from ..refusals import refused
-
-if TYPE_CHECKING:
-    from ...cluster.resolve import Cluster
-    from ...policy.language.kubevirt import KubeVirt, PermittedDevice
-    from ...policy.language.node_pools import NodePool
-    from ...policy.language.spec import ClusterPolicySpec
 
 Target = Literal["kubevirt", "hyperconverged"]
 

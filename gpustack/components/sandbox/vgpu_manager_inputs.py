@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from ...cluster.resolve import Cluster
+from ...policy.language.spec import ClusterPolicySpec
 from ..driver.driver_files_inputs import config_map_keys
 from ..driver.driver_pools_inputs import VGPU_MANAGER, Target, targets
 from ..driver.driver_settings_inputs import Manager, driver_manager
 from ..driver.driver_toolkit_inputs import DriverToolkit, openshift_version
 from ..driver.driver_view import DriverView
 from ..parts.common_inputs import Inputs, OperandInputs, dump, image, operand
-
-if TYPE_CHECKING:
-    from ...cluster.resolve import Cluster
-    from ...policy.language.spec import ClusterPolicySpec
 
 
 class VgpuManagerPod(Inputs):

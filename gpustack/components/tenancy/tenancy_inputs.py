@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
+from ...cluster.resolve import Cluster
 from ...policy.language.guards import knows_policies
+from ...policy.language.node_pools import Taint
+from ...policy.language.tenancy import Admission, Tenancy, Tenant
 from ..parts.common_inputs import DEFAULT_DRIVER_DIR, DEFAULT_INSTALL_DIR, Inputs
-
-if TYPE_CHECKING:
-    from ...cluster.resolve import Cluster
-    from ...policy.language.node_pools import Taint
-    from ...policy.language.tenancy import Admission, Tenancy, Tenant
 
 HARD = ("NoSchedule", "NoExecute")
 NODE_DIRS = ("/dev", "/proc", "/sys", "/etc", "/run", "/var/run", "/var/lib/containerd", "/var/lib/docker")

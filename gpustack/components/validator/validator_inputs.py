@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from ...catalog import releases
-from ...cluster.resolve import resolve
+from ...cluster.resolve import Cluster, resolve
+from ...policy.language.spec import ClusterPolicySpec
 from ..parts.common_inputs import OperandInputs, Pairs, operand, pairs
-
-if TYPE_CHECKING:
-    from ...cluster.resolve import Cluster
-    from ...policy.language.spec import ClusterPolicySpec
 
 Feature = Literal["nvidia-fs", "gdrcopy", "nvidia-peermem"]
 """A kernel module of the driver's pod, by the name of the validator's check for it."""
