@@ -74,7 +74,7 @@ def failed(known: Construct, error: Exception) -> Finding:
     """The finding for an ERROR in code of KNOWN."""
     said = str(error).partition("\n")[0]
     what = said if isinstance(error, RefusedError) else f"it ended with {type(error).__name__}: {said}"
-    return refused("GPU912", f"constructs.{known.name}", "failed", name=known.name, what=what, title=known.title)
+    return refused("GPU912", f"constructs.{known.name}", name=known.name, what=what, title=known.title)
 
 
 def team_entries(spec: ClusterPolicySpec) -> Iterator[TeamEntry]:
@@ -82,5 +82,6 @@ def team_entries(spec: ClusterPolicySpec) -> Iterator[TeamEntry]:
     known = spec.known_constructs.known if spec.known_constructs is not None else {}
     for name in sorted(spec.constructs):
         if name not in known:
-            raise FindingsError(refused("GPU912", f"constructs.{name}", "unknown", name=name))
+            what, path = f"the construct {name} isn't known here", f"spec.constructs.{name}"
+            raise FindingsError.of("GPU912", what, path=path, remedy="run gpustack where constructs.allow.yaml is")
         yield TeamEntry(known[name])

@@ -6,7 +6,6 @@ Where pods stand is found by what they look like, because nobody knows all kinds
 
 from __future__ import annotations
 
-import pathlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -27,7 +26,7 @@ GPU, SHARED, MIG = "nvidia.com/gpu", ".shared", "nvidia.com/mig-"
 
 def _places(of: str) -> dict[tuple[str, str], Path]:
     """Where kinds have what the data file says OF them, by API group and kind."""
-    listed = _data.read(pathlib.Path(__file__).with_suffix(".yaml"))[of]
+    listed = _data.load("workload-kinds")[of]
     return {(group, kind): tuple(at.split(".")) for group, kinds in listed.items() for kind, at in kinds.items()}
 
 
