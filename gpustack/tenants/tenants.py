@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from ..catalog import _data
+from ..catalog import object_kinds
 from ..checks.objects.pods import amount_of
 from ..checks.rule import rules_over
 from ..cluster.offer import Offer, PoolOffer
@@ -24,16 +24,10 @@ NVIDIA = "nvidia"
 GPU, SHARED, MIG = "nvidia.com/gpu", ".shared", "nvidia.com/mig-"
 
 
-def _places(of: str) -> dict[tuple[str, str], Path]:
-    """Where kinds have what the data file says OF them, by API group and kind."""
-    listed = _data.load("workload-kinds")[of]
-    return {(group, kind): tuple(at.split(".")) for group, kinds in listed.items() for kind, at in kinds.items()}
-
-
-KINDS = _places("pods")
+KINDS: dict[tuple[str, str], Path] = {kind: path for kind, (path,) in object_kinds.grouped("pods").items()}
 """API groups and kinds of Kubernetes itself that have pods, and where the PodSpec stands."""
 
-QUOTAS = _places("quotas")
+QUOTAS: dict[tuple[str, str], Path] = {kind: path for kind, (path,) in object_kinds.grouped("quotas").items()}
 """API groups and kinds that share out resources by their names, and where those stand."""
 BUDGET = ("policy", "PodDisruptionBudget")
 GROUPS = ("kueue.x-k8s.io", "kubevirt.io")

@@ -5,9 +5,10 @@ the API server wants a number or a percentage, and a null where the key means so
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from ...catalog import object_kinds
 from ...model import Path, Resource, dotted
 from ...policy.loading.lists import identity
 from ...policy.loading.place import node
@@ -18,18 +19,7 @@ from .pods import FOREIGN
 if TYPE_CHECKING:
     from ..subjects import Written
 
-SHARES: dict[tuple[str, str], tuple[Path, ...]] = {
-    ("policy", "PodDisruptionBudget"): (("spec", "minAvailable"), ("spec", "maxUnavailable")),
-    ("apps", "Deployment"): (
-        ("spec", "strategy", "rollingUpdate", "maxUnavailable"),
-        ("spec", "strategy", "rollingUpdate", "maxSurge"),
-    ),
-    ("apps", "DaemonSet"): (
-        ("spec", "updateStrategy", "rollingUpdate", "maxUnavailable"),
-        ("spec", "updateStrategy", "rollingUpdate", "maxSurge"),
-    ),
-    ("apps", "StatefulSet"): (("spec", "updateStrategy", "rollingUpdate", "maxUnavailable"),),
-}
+SHARES: Mapping[tuple[str, str], Sequence[Path]] = object_kinds.grouped("shares")
 """Where a kind has a number of pods or a percentage of them."""
 UP_TO_100 = ("minAvailable", "maxUnavailable")
 PERCENT = re.compile(r"[0-9]+%")

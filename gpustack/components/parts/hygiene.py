@@ -12,40 +12,19 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from ...catalog import object_kinds
 from ...gitops.engines import wanted as engines_want
 from ...model import ANNOTATIONS_LIMIT, Body
 from ...text.quantities import canonical
 
-POD_TEMPLATES = {
-    "Pod": (),
-    "PodTemplate": ("template",),
-    "CronJob": ("spec", "jobTemplate", "spec", "template"),
-    **dict.fromkeys(
-        ("DaemonSet", "Deployment", "Job", "ReplicaSet", "ReplicationController", "StatefulSet"), ("spec", "template")
-    ),
-}
-"""Where a kind has its pod template."""
+PODS = {kind: path for (_, kind), (path,) in object_kinds.grouped("pods").items()}
+"""Where a kind has its PodSpec."""
 EACH = "*"
 SINGLE = ("averageValue", "value")
 MARKS = ('"resources"', '"sizeLimit"', '"overhead"', '"divisor"')
 FIELD = ("valueFrom", "resourceFieldRef", "divisor")
 GROUPS = ("", "apps", "autoscaling", "node.k8s.io")
-_CLAIM = ("spec", "resources")
-AMOUNTS: dict[str, tuple[tuple[str, ...], ...]] = {
-    "ResourceQuota": (("spec", "hard"),),
-    "LimitRange": tuple(
-        ("spec", "limits", EACH, part) for part in ("default", "defaultRequest", "max", "maxLimitRequestRatio", "min")
-    ),
-    "PersistentVolume": (("spec", "capacity"),),
-    "PersistentVolumeClaim": tuple((*_CLAIM, part) for part in ("requests", "limits")),
-    "StatefulSet": tuple(("spec", "volumeClaimTemplates", EACH, *_CLAIM, part) for part in ("requests", "limits")),
-    "RuntimeClass": (("overhead", "podFixed"),),
-    "HorizontalPodAutoscaler": tuple(
-        ("spec", "metrics", EACH, source, "target", part)
-        for source in ("containerResource", "external", "object", "pods", "resource")
-        for part in ("averageValue", "value")
-    ),
-}
+AMOUNTS = object_kinds.paths(object_kinds.facts()["amounts"])
 """Where a kind has amounts, by resource or a single one."""
 
 
@@ -72,8 +51,8 @@ def with_quantities(body: Body) -> Body:
     Only in kinds of Kubernetes itself: what a custom resource holds is its controller's to say.
     """
     changed: Body = body
-    if body["kind"] in POD_TEMPLATES:
-        changed = _at(body, (*POD_TEMPLATES[body["kind"]], "spec"), _pod)
+    if body["kind"] in PODS:
+        changed = _at(body, PODS[body["kind"]], _pod)
     for path in AMOUNTS.get(body["kind"], ()) if body["apiVersion"].rpartition("/")[0] in GROUPS else ():
         changed = _at(changed, path, _amount if path[-1] in SINGLE else _amounts)
     return changed

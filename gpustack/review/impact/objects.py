@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
+from ...catalog import object_kinds
 from ...model import Body, few
 from ..diff.objects import ObjectChange
 from .engines import engine_step
@@ -39,16 +40,7 @@ def gone(subject: Subject) -> Iterator[ObjectChange]:
     return (change for change in subject.changes if change.what in {"removed", "renamed"} and not subject.whole)
 
 
-HEAVY = {
-    "Namespace": "everything in it is deleted with it",
-    CRD: "every object of its kind is deleted with it",
-    "RuntimeClass": "new pods that name it are refused",
-    "PriorityClass": "new pods that name it are refused",
-    "NodePolicy": "its nodes are frozen as they are",
-    "ResourceQuota": "what it limited is limited no longer",
-    "PodDisruptionBudget": "its pods may be evicted all at once",
-    "DeviceClass": "new claims that name it can't be allocated",
-}
+HEAVY: Mapping[str, str] = object_kinds.facts()["heavy"]
 
 
 @rule("IMP503", 2, 1)
@@ -111,17 +103,7 @@ def crd_shrinks(subject: Subject) -> Iterator[Hit]:
                 yield Hit(str(change.identity), f"{name} lacks {few(fields, 5)}")
 
 
-FIXED: dict[str, list[tuple[str, ...]]] = {
-    "RoleBinding": [("roleRef",)],
-    "ClusterRoleBinding": [("roleRef",)],
-    "RuntimeClass": [("handler",)],
-    "PriorityClass": [("value",), ("preemptionPolicy",)],
-    "Service": [("spec", "clusterIP")],
-    "Secret": [("type",)],
-    "Job": [("spec", "template"), ("spec", "selector"), ("spec", "completions")],
-    CRD: [("spec", "scope"), ("spec", "group"), ("spec", "names", "kind"), ("spec", "names", "plural")],
-    "StorageClass": [("provisioner",), ("parameters",)],
-}
+FIXED = object_kinds.paths(object_kinds.facts()["fixed"])
 """Fields that the API server lets nobody change (its validation of updates), by kind."""
 
 
@@ -129,9 +111,9 @@ FIXED: dict[str, list[tuple[str, ...]]] = {
 def fixed_fields(subject: Subject) -> Iterator[Hit]:
     """A field changes that the API server lets nobody change."""
     for change in subject.changed(*FIXED, "ConfigMap"):
-        frozen = FIXED.get(change.identity.kind, [])
+        frozen = FIXED.get(change.identity.kind, ())
         if change.identity.kind in {"ConfigMap", "Secret"} and mapping(change.old).get("immutable") is True:
-            frozen = [("data",), ("stringData",), ("binaryData",), ("immutable",), *frozen]
+            frozen = (("data",), ("stringData",), ("binaryData",), ("immutable",), *frozen)
         changed = {field.path[: len(path)] for field in change.fields for path in frozen if _in(path, field.path)}
         for path in sorted(changed, key=str):
             yield Hit(str(change.identity), f"{'.'.join(map(str, path))} can't be changed in place")

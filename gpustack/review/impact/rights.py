@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
+from ...catalog import object_kinds
 from ...model import Body, few
 from .rule import Hit, rule
 from .subject import Subject, at, items, mapping
@@ -135,14 +136,7 @@ def pod_security(subject: Subject) -> Iterator[Hit]:
             yield Hit(str(change.identity), f"{ENFORCE}: {was or 'not set'} -> {now or 'not set'} ({word})")
 
 
-ADMISSION = (
-    "ValidatingAdmissionPolicy",
-    "ValidatingAdmissionPolicyBinding",
-    "ValidatingWebhookConfiguration",
-    "MutatingAdmissionPolicy",
-    "MutatingAdmissionPolicyBinding",
-    "MutatingWebhookConfiguration",
-)
+ADMISSION: Sequence[str] = object_kinds.facts()["admission"]
 
 
 @rule("IMP405", 1, 3, parts=True)
