@@ -9,10 +9,13 @@ from __future__ import annotations
 import contextlib
 import copy
 import itertools
+import pathlib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from string import Template
 from typing import Any, Literal
 
+from gpustack.catalog import _data
 from gpustack.model import Body, InputError, Location, Path, dotted
 from gpustack.policy.loading.layers import has
 
@@ -70,6 +73,12 @@ class Installation:
     def note(self, sort: Sort, path: str, why: str, remedy: str = "", where: Location | None = None) -> None:
         """Remember what became of PATH."""
         self.notes.append(Note(sort, path, why, remedy, where))
+
+    def tell(self, case: str, path: str, where: Location | None = None, **words: object) -> None:
+        """Remember what became of PATH, as notes.yaml says it of CASE with WORDS."""
+        texts = _data.read(pathlib.Path(__file__).with_name("notes.yaml"))[case]
+        why, remedy = (Template(texts.get(part, "")).substitute(words) for part in ("why", "remedy"))
+        self.note(texts["sort"], path, why, remedy, where)
 
     def of_kind(self, *kinds: str) -> Iterator[Body]:
         """The objects of KINDS that run, or stand beside the values."""

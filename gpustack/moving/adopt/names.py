@@ -34,7 +34,7 @@ def to_spec(installation: Installation, release: str) -> Leaves:
         elif path == ("platform", "openshift"):
             installation.openshift = installation.openshift or said.value in (True, "true")
         elif path[0] in {"global", "fullnameOverride", "nameOverride"}:
-            installation.note("dropped", dotted(path), "gpustack's objects have the operator's names", where=said.where)
+            installation.tell("object names", dotted(path), said.where)
         elif (why := left_out(path)) is not None:
             installation.note("dropped", dotted(path), why, where=said.where)
         else:
@@ -55,8 +55,8 @@ def unfilled(path: Path, said: Said, installation: Installation) -> bool:
     """Whether the value has a variable that nobody filled in; it is asked for. Texts in `data` may have some."""
     names = variables(said.value) if isinstance(said.value, str) and "data" not in path else []
     for name in names[:1]:
-        why = f"{said.value!s:.80} depends on a variable"
-        installation.note("open", dotted(path), why, f"--set {name.removeprefix('.')}=VALUE", said.where)
+        value = f"{said.value!s:.80}"
+        installation.tell("variable", dotted(path), said.where, value=value, name=name.removeprefix("."))
     return bool(names)
 
 
@@ -137,11 +137,9 @@ def nfd(path: Path, said: Said, installation: Installation) -> Leaves:
         more = [each for each in said.value if each != "nvidia.com"]
         return {("nfd", "labelNamespaces"): Said(more, said.where)} if more else {}
     if path[:5] == ("worker", "config", "sources", "custom"):
-        remedy = "write it as a NodeFeatureRule into spec.extraObjects"
-        installation.note("open", name, "rules in the worker's configuration are not read", remedy, said.where)
+        installation.tell("worker rules", name, said.where)
     elif path and path[0] in {"fullnameOverride", "nameOverride"}:
-        remedy = "its objects are new ones beside those of this name; remove the old ones after the sync"
-        installation.note("open", name, "node feature discovery's names can't be changed", remedy, said.where)
+        installation.tell("nfd names", name, said.where)
     else:
-        installation.note("dropped", name, "gpustack's node feature discovery has no such setting", where=said.where)
+        installation.tell("nfd setting", name, said.where)
     return {}

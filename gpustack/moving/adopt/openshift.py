@@ -41,8 +41,7 @@ def facts(installation: Installation) -> Leaves:
     if version:
         made[*at, "version"] = Said(version, Location(""))
     else:
-        why = "no input says which OpenShift it is, and the driver's image and toolkit depend on it"
-        installation.note("open", "spec.cluster.openshift.version", why, "--set cluster.openshift.version=4.x.y")
+        installation.tell("openshift", "spec.cluster.openshift.version")
     if images:
         made[*at, "driverToolkitImages"] = Said(images, Location(""))
     return made

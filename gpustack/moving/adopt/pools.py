@@ -49,9 +49,7 @@ def pools(installation: Installation, leaves: Leaves) -> Leaves:
             ("nodePools", index, key): Said(value, where.get(key, Location(""))) for key, value in pool.items() if value
         }
         if len(groups) > 1 and not selector:
-            why = f"no label tells the nodes of pool {pool['name']} from the others, so they get what those get"
-            remedy = "label them and write nodeSelector, where they are to get anything else"
-            installation.note("assumed", f"spec.nodePools[{index}].nodeSelector", why, remedy)
+            installation.tell("pool", f"spec.nodePools[{index}].nodeSelector", pool=pool["name"])
     return made
 
 

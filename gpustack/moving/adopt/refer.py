@@ -50,10 +50,8 @@ def refer(made: Draft, bodies: Iterable[Body]) -> None:
         if live is not None and kind in {"ConfigMap", "Secret"}:
             entry["keys"] = sorted(live.get("data") or {})
         else:
-            why = f"{kind} {name} is named and not among the inputs, so it counts as there"
-            made.installation.note(
-                "assumed", f"spec.references[{len(references)}]", why, "name its file too, to carry it"
-            )
+            path = f"spec.references[{len(references)}]"
+            made.installation.tell("counts as there", path, kind=kind, name=name)
         references.append(entry)
     if references:
         made.leaves["references",] = Said(references, NOWHERE)

@@ -60,8 +60,7 @@ def draft(installation: Installation, answers: Mapping[str, str], *, keep: bool)
     source = told or running(installation)
     target = told or (nearest(source) if keep and source else releases.latest())
     if keep and source != target:
-        why = f"{source} is not in the catalogue" if source else "nothing tells which release runs"
-        installation.note("open", "release", f"{why}, so {target} is taken")
+        installation.tell("unknown source" if source else "no source", "release", source=source, target=target)
     leaves = to_spec(installation, target)
     lay(leaves, installation.spec)
     for path in [each for each in (("nodePools",), ("drivers",)) if each in leaves]:  # of a policy: one value each
@@ -73,8 +72,7 @@ def draft(installation: Installation, answers: Mapping[str, str], *, keep: bool)
         with understood("a node"):
             leaves |= pools(installation, leaves)
     if installation.spec and all(path[0] == "drivers" for path in installation.spec):
-        why = "an NVIDIADriver has an effect only beside a ClusterPolicy that says so, and none is among the inputs"
-        installation.note("assumed", "spec.driver.useNvidiaDriverCRD", why, "name the ClusterPolicy, too")
+        installation.tell("driver alone", "spec.driver.useNvidiaDriverCRD")
         leaves["driver", "useNvidiaDriverCRD"] = Said(True, NOWHERE)
     with understood("an object of the cluster"):
         about_the_cluster(made)
@@ -102,9 +100,7 @@ def running(installation: Installation) -> str:
     line = [each for each in every if each.startswith(f"v{match[1]}.")]
     chosen = (line or near)[-1]
     where = installation.version.where if installation.version else None
-    installation.note(
-        "assumed", "release", f"{text} is not a release that is known, so the nearest counts: {chosen}", where=where
-    )
+    installation.tell("nearest", "release", where, version=text, chosen=chosen)
     return chosen
 
 
@@ -128,8 +124,7 @@ def about_the_cluster(made: Draft) -> None:
         version = told[0].removeprefix("v") if told else min(high, kubernetes.MINORS[-1], key=age)
         leaves["cluster", "kubernetesVersion"] = Said(version, NOWHERE)
         if not told:
-            why = f"no input says it; {made.release} is for {low} to {high}"
-            installation.note("assumed", "cluster.kubernetesVersion", why, '--set cluster.kubernetesVersion="1.xx"')
+            installation.tell("kubernetes", "cluster.kubernetesVersion", release=made.release, low=low, high=high)
     runtimes = sorted({str(each["containerRuntimeVersion"]) for each in info if each.get("containerRuntimeVersion")})
     if len(runtimes) == 1 and ("cluster", "containerRuntime") not in known:
         leaves["cluster", "containerRuntime"] = Said(runtimes[0], NOWHERE)
@@ -161,8 +156,7 @@ def about_the_platform(installation: Installation, leaves: Leaves, known: set[Pa
     elif name := platform(info):
         leaves["cluster", "platform"] = Said(name, NODES)
     elif info:
-        why = "the nodes don't tell it for certain; without one nothing is promised of a hand-over"
-        installation.note("assumed", "cluster.platform", why, "--set cluster.platform=generic, where it is none")
+        installation.tell("platform", "cluster.platform")
 
 
 def said(leaves: Leaves, *path: str) -> Any:
@@ -195,14 +189,11 @@ def follow_the_release(made: Draft) -> None:
                 if section[:1] == ("drivers",):
                     parts = zip(("repository", "image", "version"), split(new), strict=True)
                     leaves |= {(*section, part): Said(text, where) for part, text in parts}
-                installation.note("changed", shown(section), f"the image {old} becomes {new}", where=where)
+                installation.tell("image", shown(section), where, old=old, new=new)
                 break
     pinned = [name for path, each in leaves.items() if pins(made.release, name := dotted(path[:-1]), path, each.value)]
     if len(pinned) > 3:
-        why = f"versions of {', '.join(sorted(pinned))} that no chart since {chart.older()[0]} wrote beside each other"
-        installation.note(
-            "open", "images", why, "delete them in the policy where an old copy of all values put them there"
-        )
+        installation.tell("pinned", "images", images=", ".join(sorted(pinned)), oldest=chart.older()[0])
     changed_defaults(made)
 
 
@@ -237,7 +228,7 @@ def changed_defaults(made: Draft) -> None:
     for path, value in new.items():
         name = dotted(path)
         if name in old and old[name] != value and path not in made.leaves and path[-1] not in PARTS:
-            made.installation.note("changed", f"spec.{name}", f"the default {old[name]!r} becomes {value!r}")
+            made.installation.tell("default", f"spec.{name}", old=repr(old[name]), new=repr(value))
 
 
 def defaults_of(release: str) -> list[tuple[Path, Any]]:

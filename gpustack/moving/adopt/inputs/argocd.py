@@ -27,7 +27,7 @@ def read(spec: Item, context: Context, name: str) -> None:
         each for each in sources if CHART in (each.text_at("chart") or each.text_at("path") or each.text_at("repoURL"))
     ]
     if not ours:
-        installation.note("dropped", name, "it installs something else than the operator's chart", where=spec.where())
+        installation.tell("another chart", name, spec.where())
     for source in ours:
         if source.get("chart"):
             context.version(source, "targetRevision")

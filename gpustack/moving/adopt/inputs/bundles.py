@@ -18,9 +18,7 @@ def fleet(item: Item, context: Context) -> None:
     installation = context.installation
     helm = item.part("helm")
     if CHART not in f"{helm.text_at('chart')} {helm.text_at('releaseName')} {helm.text_at('repo')}":
-        installation.note(
-            "dropped", item.file, "it installs something else than the operator's chart", where=item.where("helm")
-        )
+        installation.tell("another chart", item.file, item.where("helm"))
         return
     installation.namespace = item.text_at("namespace") or item.text_at("defaultNamespace") or installation.namespace
     installation.helm_release = helm.text_at("releaseName") or installation.helm_release
@@ -29,11 +27,11 @@ def fleet(item: Item, context: Context) -> None:
         context.take(context.file(item, str(name)))
     context.take(helm.leaves("values"))
     for index, target in enumerate(item.get("targetCustomizations") or []):
-        why = f"values for the clusters of {target.get('name', index)} alone" if isinstance(target, dict) else "unknown"
-        remedy = "adopt those clusters by themselves, with these values over the others"
-        installation.note(
-            "open", f"targetCustomizations[{index}]", why, remedy, item.where("targetCustomizations", index)
+        values = (
+            f"values for the clusters of {target.get('name', index)} alone" if isinstance(target, dict) else "unknown"
         )
+        where = item.where("targetCustomizations", index)
+        installation.tell("customized", f"targetCustomizations[{index}]", where, values=values)
 
 
 def is_helmfile(item: Item) -> bool:
@@ -69,9 +67,7 @@ def is_overlay(item: Item) -> bool:
 
 def overlay(item: Item, context: Context) -> None:
     """Ask for what an overlay builds to: it may fetch from anywhere, and patches alone are no installation."""
-    why = "an overlay isn't built here, and its patches are read as they stand"
-    remedy = f"kubectl kustomize {PurePath(item.file).parent} > built.yaml, and name built.yaml alone"
-    context.installation.note("open", item.file, why, remedy, item.where())
+    context.installation.tell("overlay", item.file, item.where(), folder=PurePath(item.file).parent)
 
 
 KINDS: dict[str, object] = {}

@@ -32,8 +32,7 @@ class Context:
         """The values in the file that ITEM calls NAME; what is missing is asked for."""
         files = list(self.reader.beside(item, name, self.known))
         if not files:
-            remedy = f"name it as an input as well, or keep it beside {item.file}: {name}"
-            self.installation.note("open", name, "the values file is not among the inputs", remedy, item.where())
+            self.installation.tell("values file", name, item.where(), file=item.file, name=name)
         leaves: Leaves = {}
         for each in files:
             self.read.add(each.file)

@@ -18,9 +18,7 @@ def helm_release(item: Item, context: Context) -> None:
     chart = item.text_at("spec", "chart", "spec", "chart") or item.text_at("spec", "chartRef", "name")
     if CHART not in chart:
         name = item.text_at("metadata", "name")
-        installation.note(
-            "dropped", name, f"it is a release of another chart ({chart or 'unnamed'})", where=item.where("spec")
-        )
+        installation.tell("another release", name, item.where("spec"), chart=chart or "unnamed")
         return
     installation.namespace = (
         item.text_at("spec", "targetNamespace") or installation.namespace or item.text_at("metadata", "namespace")
@@ -35,9 +33,7 @@ def helm_release(item: Item, context: Context) -> None:
         context.take(values_from(item.part("spec", "valuesFrom", index), context))
     values(item, context, "spec", "values")
     if item.get("spec", "postRenderers"):
-        why = "patches of what Helm renders are not read; gpustack renders no operator"
-        remedy = "look at what they change in operands, and say that in the policy"
-        installation.note("open", "spec.postRenderers", why, remedy, item.where("spec", "postRenderers"))
+        installation.tell("post-renderers", "spec.postRenderers", item.where("spec", "postRenderers"))
 
 
 def values(item: Item, context: Context, *path: str | int) -> None:
@@ -47,9 +43,8 @@ def values(item: Item, context: Context, *path: str | int) -> None:
         if inner is not None and isinstance(inner.data, dict):
             context.take(inner.leaves())
         else:
-            remedy = "name the file that holds the values as an input as well"
-            why = f"the values are in {item.text_at(*path)!r}, which nothing here fills in"
-            context.installation.note("open", str(path[-1]), why, remedy, item.where(*path))
+            text = repr(item.text_at(*path))
+            context.installation.tell("filled in", str(path[-1]), item.where(*path), text=text)
     else:
         context.take(item.leaves(*path))
 
@@ -62,10 +57,7 @@ def values_from(entry: Item, context: Context) -> Leaves:
     text = _text(source, key) if source else None
     if source is None or text is None:
         if not entry.get("optional"):
-            remedy = f"name a file with that {kind} as an input as well"
-            context.installation.note(
-                "open", f"{kind} {name}", f"values come from its key {key}", remedy, entry.where()
-            )
+            context.installation.tell("values from", f"{kind} {name}", entry.where(), key=key, kind=kind)
         return {}
     target = entry.text_at("targetPath")
     if target:

@@ -20,9 +20,7 @@ def is_plugins(item: Item) -> bool:
 
 def plugins(item: Item, context: Context) -> None:
     """Say what these values are of: another chart, whose plugin would be a second one."""
-    why = "these are values of the device plugin's own chart, not of the operator's"
-    remedy = "write how GPUs are shared into spec.nodePools[].sharing, and uninstall that chart after the sync"
-    context.installation.note("dropped", item.file, why, remedy, item.where())
+    context.installation.tell("plugin chart", item.file, item.where())
 
 
 def wrapper(item: Item) -> str | None:
@@ -50,14 +48,11 @@ def take(item: Item, context: Context) -> None:
     leaves = item.leaves(below)
     switch = leaves.pop(("enabled",), None)
     if switch is not None and switch.value is False:
-        context.installation.note("open", f"{below}.enabled", "the chart is switched off", where=switch.where)
+        context.installation.tell("switched off", f"{below}.enabled", switch.where)
     context.take(leaves)
     for key in item.data:
         if key != below:
-            why = f"it is a value of the chart that bundles {below}"
-            context.installation.note(
-                "dropped", str(key), why, "keep what needs it in that chart", item.where(str(key))
-            )
+            context.installation.tell("bundling", str(key), item.where(str(key)), below=below)
 
 
 KINDS: dict[str, object] = {}

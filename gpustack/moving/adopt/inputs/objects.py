@@ -31,8 +31,7 @@ def cluster_policy(item: Item, context: Context) -> None:
     lay(installation.spec, item.leaves("spec"))
     for field in ("operator", "daemonsets", "driver", "toolkit", "devicePlugin", "dcgmExporter"):
         if item.get("spec") and item.get("spec", field) is None and not by_helm:
-            why = f"the API requires spec.{field}, so this is a part of a ClusterPolicy: a patch, perhaps"
-            installation.note("open", item.file, why, "name the whole object too, before this one", item.where("spec"))
+            installation.tell("patch", item.file, item.where("spec"), field=field)
             break
 
 
@@ -63,8 +62,7 @@ def _custom_resource(item: Item, context: Context) -> None:
     if version and installation.version is None:
         installation.version = Said(version, item.where("metadata", "labels"))
     if item.get("metadata", "namespace"):
-        why = "the object is of the whole cluster and has no namespace: the API server ignores or refuses it"
-        installation.note("dropped", "metadata.namespace", why, where=item.where("metadata", "namespace"))
+        installation.tell("namespaced", "metadata.namespace", item.where("metadata", "namespace"))
 
 
 def other(item: Item, context: Context) -> None:
@@ -98,10 +96,7 @@ def _release(item: Item, context: Context) -> None:
         release: Any = json.loads(unpacking.decompress(packed, LIMIT))
         chart = release["chart"]["metadata"]
     except (binascii.Error, zlib.error, ValueError, KeyError, TypeError):
-        why = "this Secret of Helm can't be read"
-        context.installation.note(
-            "open", item.text_at("metadata", "name"), why, "helm get values RELEASE -o yaml", item.where()
-        )
+        context.installation.tell("helm secret", item.text_at("metadata", "name"), item.where())
         return
     if chart.get("name") != CHART:
         return

@@ -17,10 +17,7 @@ def cluster_policy(item: Item, context: Context) -> None:
         return
     installation = context.installation
     if item.get("spec", "extends"):
-        remedy = "name the layers' values in one policy, or keep the policy as it is: it needs no adoption"
-        installation.note(
-            "open", "spec.extends", "the policy builds on layers, which are not read", remedy, item.where("spec")
-        )
+        installation.tell("layers", "spec.extends", item.where("spec"))
     lay(installation.spec, {path: said for path, said in item.leaves("spec").items() if path[0] != "extends"})
 
 

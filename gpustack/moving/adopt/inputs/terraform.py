@@ -102,8 +102,7 @@ class Terraform:
             for each in documents("\n" * start + data.lstrip("\n"), self.item.file):
                 self.context.take(each.leaves())
         elif data is not None:
-            remedy = "name the file that holds the values as an input as well"
-            self.context.installation.note("open", "values", f"{data!s:.80} is not known here", remedy, where)
+            self.context.installation.tell("not known", "values", where, data=f"{data!s:.80}")
 
     def of(self, data: Any) -> Any:
         """DATA as Terraform would have it, as far as that is known; else as it is written, in ${}."""
