@@ -9,15 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from ..catalog import alerts as known
 from ..policy.language import alerts as language
+from ..policy.language.alerts import AlertSettings, Silence
 from ..policy.language.reconciler import runs
-
-if TYPE_CHECKING:
-    from ..policy.language.alerts import AlertSettings, Silence
-    from .resolve import Cluster
+from .resolve import Cluster
 
 
 @dataclass(frozen=True, slots=True)

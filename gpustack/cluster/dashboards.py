@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING
 
 from ..catalog import dashboards as known
 from ..catalog import dcgm
 from ..policy.language.reconciler import runs
 from . import alerts
-
-if TYPE_CHECKING:
-    from .resolve import Cluster
+from .resolve import Cluster
 
 PEERS = "DCGM_EXP_P2P_STATUS"
 """Whether a GPU reaches each of the others over NVLink."""

@@ -8,23 +8,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..catalog import toolkit
 from ..catalog.gpus import Product
 from ..policy.language import images, reconciler
 from ..policy.language.cluster import platform_of
+from ..policy.language.node_pools import NodePool, Taint
+from ..policy.language.reconciler import PodRule
 from .capacity import GPU
 from .mig_layouts import LABEL as MIG_LABEL
 from .plugin_sharing import PoolSharing, UnknownSharing
+from .pool import Pool
+from .resolve import Cluster
 from .scheduling import labels_of
 from .virtual import permitted
-
-if TYPE_CHECKING:
-    from ..policy.language.node_pools import NodePool, Taint
-    from ..policy.language.reconciler import PodRule
-    from .pool import Pool
-    from .resolve import Cluster
 
 CDI_CLASSES = ("nvidia-cdi", "nvidia-legacy")
 """RuntimeClasses beside the default one, where CDI is on."""

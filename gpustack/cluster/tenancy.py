@@ -9,15 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-from ..policy.language.tenancy import AS_SHARED
+from ..policy.language.tenancy import AS_SHARED, Part, Tenant
 from .capacity import PoolCapacity, Unit
-
-if TYPE_CHECKING:
-    from ..policy.language.tenancy import Part, Tenant
-    from .resolve import Cluster
-
+from .resolve import Cluster
 
 SYSTEMS = ("kube-", "openshift-")
 """What the names of a cluster's own namespaces begin with."""

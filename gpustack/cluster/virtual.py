@@ -6,15 +6,11 @@ under `kubevirt` comes on top.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from ..catalog import kubevirt, vgpu
+from ..catalog.gpus import Product
 from ..policy.language.cluster import on_openshift
-
-if TYPE_CHECKING:
-    from ..catalog.gpus import Product
-    from .pool import Pool
-    from .resolve import Cluster
+from .pool import Pool
+from .resolve import Cluster
 
 
 def pci_devices(product: Product) -> list[tuple[str, str]]:

@@ -12,19 +12,16 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 from xml.sax.saxutils import escape
 
 from ..catalog import gpus, mig, mig_solver
 from ..catalog.mig import MigLayout, Placement
 from ..cluster.mig_layouts import Group, product_of
 from ..cluster.resolve import resolve
+from ..policy.language.node_pools import NodePool
+from ..policy.language.spec import ClusterPolicySpec
 from .diff.ranges import runs
 from .templates import template
-
-if TYPE_CHECKING:
-    from ..policy.language.node_pools import NodePool
-    from ..policy.language.spec import ClusterPolicySpec
 
 COLUMNS = 96
 """Characters that a drawing in a terminal may take; names that need more are listed below it."""

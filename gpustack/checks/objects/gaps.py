@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from ..rule import Hit, hit, rule
+from ..subjects import Render
 from .references import ANYWHERE, Needed, Provided
-
-if TYPE_CHECKING:
-    from ..subjects import Render
 
 BUILT_IN = {
     ("PriorityClass", "system-node-critical"),

@@ -6,18 +6,15 @@ Sections of the policy can't name an image without a tag (GPU040), so that is ab
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from ...catalog._lookup import nearest
 from ...model import Body, Resource, dotted
 from ...policy.language import images
 from ..platforms.mirrors import references
 from ..rule import Hit, hit, meant, rule
+from ..subjects import Render, Written
 from .image_uses import uses
 from .pods import FOREIGN
-
-if TYPE_CHECKING:
-    from ..subjects import Render, Written
 
 
 @rule("GPU114", "warning", over="object")

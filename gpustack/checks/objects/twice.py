@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
+from ...cluster.resolve import Cluster
 from ...model import Body
 from ...policy.language.cluster import on_openshift, platform_of
 from ..rule import Hit, hit, rule
 from .references import pod_template
-
-if TYPE_CHECKING:
-    from ...cluster.resolve import Cluster
 
 NFD, PLUGIN = "node-feature-discovery", "nvidia-device-plugin"
 NFD_PARTS = ("nfd-worker", "nfd-master", "nfd-gc", "nfd-topology-updater", "nfd-controller-manager")

@@ -6,18 +6,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ...catalog import object_kinds
 from ...model import Path, Resource, dotted
 from ...policy.loading.lists import identity
 from ...policy.loading.place import node
 from ..rule import Hit, hit, rule
+from ..subjects import Written
 from .api_server import PORTS, REFUSED
 from .pods import FOREIGN
-
-if TYPE_CHECKING:
-    from ..subjects import Written
 
 SHARES: Mapping[tuple[str, str], Sequence[Path]] = object_kinds.grouped("shares")
 """Where a kind has a number of pods or a percentage of them."""

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from ...cluster.resolve import Cluster
 from ...policy.language import guards, reconciler
 from ...policy.language.base import own
+from ...policy.language.reconciler import Deadlines
 from ..nfd.nfd_inputs import CONTROL_PLANE, GPU
 from ..parts.common_inputs import Inputs, dump, dumped, image, pull_policy
 from ..toolkit import runtime_classes_inputs as runtime_classes
-
-if TYPE_CHECKING:
-    from ...cluster.resolve import Cluster
-    from ...policy.language.reconciler import Deadlines
 
 
 class PodLabels(Inputs):

@@ -8,26 +8,24 @@ the reconciler keeps the manager's file, a name has one content for as long as a
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from ...api.keys import LAYOUTS
 from ...cluster.mig_layouts import LABEL
+from ...cluster.pool import Pool
 from ...cluster.resolve import resolve
 from ...components.plugin.configs_inputs import digest, kept_layouts
 from ...components.reconciler import node_policies_inputs as node_policies
 from ...model import Body
 from ...policy.language import reconciler
+from ...policy.language.node_pools import NodePool
+from ...policy.language.spec import ClusterPolicySpec
 from ..diff.objects import ObjectChange
 from .gpus import Pair, amounts, pairs, spread
 from .pods import templates
 from .rule import Hit, Range, rule
 from .subject import Subject, at, items, mapping, names_item, strategy
 from .tiers import OUTAGE, PLANNED
-
-if TYPE_CHECKING:
-    from ...cluster.pool import Pool
-    from ...policy.language.node_pools import NodePool
-    from ...policy.language.spec import ClusterPolicySpec
 
 MANAGER = "nvidia-mig-manager"
 Way = Literal["cut", "stale", "label"]

@@ -11,14 +11,11 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from ...catalog import _data
+from ...policy.language.spec import ClusterPolicySpec
 from ..impact.tags import split
 from .frame import Section, table, text
-
-if TYPE_CHECKING:
-    from ...policy.language.spec import ClusterPolicySpec
 
 COLUMNS: Mapping[str, str] = _data.read(Path(__file__).with_suffix(".yaml"))
 """The last part of an image's name, and the column that its version is in."""

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
+from ...policy.language.spec import ClusterPolicySpec
 from .. import mig_picture
 from ..diff.ranges import summary
 from .frame import Section, text
-
-if TYPE_CHECKING:
-    from ...policy.language.spec import ClusterPolicySpec
 
 
 def section(specs: Mapping[str, ClusterPolicySpec]) -> Section:
