@@ -9,8 +9,7 @@ from typing import Any
 from ..api import keys
 from ..api.objects import Taint
 from ..cluster.scheduling import kept_away, tolerations_of
-from ..model import Body, dotted
-from .drift import differences
+from ..model import Body, Path, dotted
 from .nodes import Hit, busy, labels, selects
 from .nodes import ready as works
 from .state import State, kind_of
@@ -19,6 +18,8 @@ OPERATOR = "gpu-operator"
 FIELDS = 3
 """How many fields of an object are named."""
 DRIVER = ("app.kubernetes.io/component", "nvidia-driver")
+NOTHING: tuple[Any, ...] = ({}, [], "", None, False, 0)
+"""What the API leaves out where it is the default."""
 
 
 def of_kinds(state: State) -> Iterator[Hit]:
@@ -54,6 +55,38 @@ def drift(rendered: Sequence[Body], state: State) -> Iterator[Hit]:
             shown = "; ".join(parts)
             more = f" and {len(changed) - FIELDS} more" if len(changed) > FIELDS else ""
             yield Hit("LIV102", f"{name}: {shown}{more}")
+
+
+def differences(wanted: Any, live: Any, path: Path = ()) -> Iterator[tuple[Path, Any, Any]]:
+    """Where LIVE lacks something of WANTED, or has another value: path, what is rendered, what is there."""
+    if isinstance(wanted, dict) and isinstance(live, dict):
+        for key, value in wanted.items():
+            if key in live:
+                yield from differences(value, live[key], (*path, key))
+            elif value not in NOTHING:
+                yield (*path, key), value, None
+    elif isinstance(wanted, list) and isinstance(live, list):
+        yield from _lists(wanted, live, path)
+    elif wanted != live and not (wanted in NOTHING and live in NOTHING):
+        yield path, wanted, live
+
+
+def _lists(wanted: Sequence[Any], live: Sequence[Any], path: Path) -> Iterator[tuple[Path, Any, Any]]:
+    """Named entries are compared by their names, in whatever order; all others one by one."""
+    names = [each.get("name") if isinstance(each, dict) else None for each in live]
+    if wanted and all(isinstance(each, dict) and each.get("name") for each in wanted) and all(names):
+        for each in wanted:
+            at = (*path, str(each["name"]))
+            if each["name"] in names:
+                yield from differences(each, live[names.index(each["name"])], at)
+            else:
+                yield at, each, None
+        return
+    if len(wanted) != len(live):
+        yield path, f"{len(wanted)} entries", f"{len(live)} entries"
+        return
+    for number, (one, two) in enumerate(zip(wanted, live, strict=True)):
+        yield from differences(one, two, (*path, number))
 
 
 def _short(value: Any) -> str:
