@@ -67,12 +67,18 @@ def i1_budget(now: Moment) -> Iterator[str]:
 
 def i2_parallel(now: Moment) -> Iterator[str]:
     """Operations that hold a slot are never more than maxParallel by a write of ours, across kinds. One that began more
-    than an hour ago may have lost it: its node can't get on by a fault of its own."""
+    than an hour ago may have lost it: its node can't get on by a fault of its own. One that somebody took out of the
+    ledger counts for nobody."""
     if not now.opened:
         return
     uid = m.operation(now.after)["policy"]
     hour = now.world.server.now - timedelta(hours=1)
-    slots = [node for node in now.nodes() if m.in_slot(m.operation(node)) and m.started(node) > hour]
+    begun = now.ledger()
+    slots = [
+        node
+        for node in now.nodes()
+        if m.in_slot(m.operation(node)) and m.started(node) > hour and node["metadata"]["uid"] in begun
+    ]
     open_in = [now.owner_of(node) for node in slots]
     policy = now.seen_policy(uid)
     if policy is None:

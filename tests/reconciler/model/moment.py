@@ -13,11 +13,14 @@ from datetime import datetime
 from functools import lru_cache
 from typing import Any
 
+from gpustack.api.keys import LEDGER
 from gpustack.api.node_policy import NodePolicy
 from gpustack.reconciler.core.snapshot import Snapshot
-from gpustack.reconciler.shell.cluster import NODES, POLICIES
+from gpustack.reconciler.shell.cluster import LEASES, NODES, POLICIES
+from gpustack.reconciler.shell.lease import NAME
 from tests.reconciler.memory import Request
 from tests.reconciler.memory.server import Event
+from tests.reconciler.world.stack import NAMESPACE
 from tests.reconciler.world.world import World
 
 OP, LAST, MEMORY, CORDONED = (f"gpustack.dev/{name}" for name in ("op", "last-op", "node", "cordoned-by"))
@@ -148,6 +151,12 @@ class Moment:
         """Whether the write changes a node's fence and nothing else."""
         fenced = annotations_of(self.before).get(FENCE) != annotations_of(self.after).get(FENCE)
         return fenced and _without_fence(self.before) == _without_fence(self.after)
+
+    def ledger(self) -> set[str]:
+        """UIDs of the nodes on which operations are open by the Lease."""
+        lease = self.world.server.find(LEASES, NAME, NAMESPACE) or {}
+        text = annotations_of(lease).get(LEDGER, "{}") if lease else "{}"
+        return set(json.loads(text)) if text.endswith("}") and text.startswith('{"') else set()
 
     def nodes(self) -> Iterator[Document]:
         """All nodes as they are now."""
