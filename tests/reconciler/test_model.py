@@ -131,6 +131,12 @@ FOUND: dict[str, tuple[int, bool, int, list[tuple[str, int]]]] = {
             ("cordon", 4),
         ],
     ),
+    "the ledger was lost in the middle of a new layout, and nobody knew of it any more": (
+        3,
+        True,
+        1,
+        [("mig", 5), ("go", 0), ("go", 1), ("ledger", 10), ("restart", 5)],
+    ),
 }
 """Histories that once broke something: nodes, whether installed, budget, steps."""
 

@@ -33,8 +33,8 @@ class Candidate:
 
     @property
     def again(self) -> Operation | None:
-        """The failed operation that this would be the next attempt of."""
-        return self.view.operation
+        """The failed operation that this would be the next attempt of, or one that nobody knows of any more."""
+        return self.view.operation or self.view.unledgered
 
 
 def gate(known: Snapshot, candidate: Candidate, breaker: str) -> Why | None:

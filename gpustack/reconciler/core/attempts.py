@@ -16,7 +16,7 @@ from .admission import Candidate, retarget
 from .closing import release
 from .due import Due, due, manual_until
 from .layouts import unread
-from .record import Operation
+from .record import Operation, Target
 from .snapshot import Snapshot
 from .view import View
 
@@ -59,6 +59,17 @@ def _retry(
             return None
         return release(known, view, operation, "the node is in use, so it is not new", failed=False)
     return Candidate(view, policy, what or _once_more(known, view, policy, operation))
+
+
+def anew(known: Snapshot, view: View) -> Candidate | None:
+    """A node that doesn't work, and of whose operation nobody knows any more, as one on which something is due. Of what
+    its record says that it was for nothing is believed.
+    """
+    policy = view.policy
+    what = due(known, view, policy)[0] if policy else None
+    if what is None and view.driver:
+        what = Due(("repair",), Target(revision=view.driver.newest))
+    return Candidate(view, policy, what) if policy and what and not what.install else None
 
 
 def _once_more(known: Snapshot, view: View, policy: NodePolicy, operation: Operation) -> Due:

@@ -20,7 +20,7 @@ from ...api.pods import Pod
 from . import evictions, images, labeller, phases, pods, status, takeover, telling, verify
 from .actions import Action, Decision, PatchNode, PatchStatus, Tell, Wait, WaitKind, Why
 from .admission import Candidate, admit, operation_for, uncovered
-from .attempts import still_due
+from .attempts import anew, still_due
 from .breaker import breaker, failures
 from .due import Due, differences, due, may_be_new, unclear
 from .layouts import due_write, named
@@ -256,7 +256,7 @@ def _lost_members(known: Snapshot, view: View) -> list[str]:
 def _unledgered(known: Snapshot, view: View, operation: Operation) -> Looked:
     """A record of an operation that isn't in the ledger: somebody wrote it who owns the node, or the Lease was lost. It
     is reported, and after a while the node is given back; where the record says that the node was touched, and a cordon
-    is on it, not before it works.
+    is on it, not before it works, and it has its turn once more.
     """
     text = f"its record says that operation {operation.id} ({operation.kind}) is open, and nobody has begun it"
     seen = known.seen.since(view.node.uid, "unledgered", known.now)
@@ -270,7 +270,8 @@ def _unledgered(known: Snapshot, view: View, operation: Operation) -> Looked:
             told = Tell(view.name, "OperationReleased", f"{text}: it goes", warning=True)
             return Looked([_lost(view, f"{text}: it goes")], [told])
         what = f"it stays cordoned until it works, or `gpustack rollout retry {view.name} --discard-record`: {wrong}"
-        return Looked(nudges, waits=[("unledgered", f"{text}; {what}")], again=60.0)
+        candidate = anew(known, view)
+        return Looked(nudges, waits=[("unledgered", f"{text}; {what}")], candidate=candidate, again=60.0)
     minutes = GIVEN_BACK // timedelta(minutes=1)
     return Looked(waits=[("unledgered", f"{text}: after {minutes} minutes it goes, with a cordon of ours")], again=60.0)
 

@@ -112,9 +112,8 @@ class View:
     @property
     def owns_cordon(self) -> bool:
         """Whether the cordon is ours: the record says so, and so does the mark beside it."""
-        return bool(
-            self.operation and self.operation.cordon and self.annotations.get(keys.CORDONED) == self.operation.id
-        )
+        record = self.operation or self.unledgered
+        return bool(record and record.cordon and self.annotations.get(keys.CORDONED) == record.id)
 
     def allocatable(self, resource: str) -> int:
         """How many of RESOURCE the kubelet offers; absent is 0."""
