@@ -1,4 +1,4 @@
-"""gpustack bootstrap: the root object that a person applies once, so that Argo CD or Flux syncs the rest.
+"""gpustack bootstrap: the root object that a person applies once, so that a GitOps engine syncs the rest.
 
 Prints it and applies nothing. Flux has a root for each cluster: in the cluster itself or, where one Flux serves many
 (`kubeConfig`), side by side. One Argo CD may serve many clusters too: without a name, the root is that of all of them,
@@ -25,7 +25,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "cluster",
         nargs="?",
         metavar="CLUSTER|FILE",
-        help="a cluster's name or a policy file (default: all clusters that one Argo CD or Flux syncs)",
+        help="a cluster's name or a policy file (default: all clusters that one engine syncs)",
     )
     common.completed(which)
     common.add_compiling(parser)

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ..gitops.engines import unasked
 from ..model import Finding, InputError, StaleError
 from ..policy.language.repository import is_digest, named
 from . import common
@@ -22,9 +23,6 @@ from .text import printable, say
 if TYPE_CHECKING:
     from ..gitops.reads import Reads
     from ..registry.reference import Reference
-
-DEFAULT = "flux"
-"""The engine whose media types an artifact gets where nothing says who reads it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +73,7 @@ def goal(options: argparse.Namespace, cluster: str, where: Reference | None) -> 
     fixed = reads.revision if reads and reads.oci and is_digest(reads.revision) else ""
     # What is read by its digest has a tag all the same, so that registries keep it: the default one.
     where = where or target("" if reads is None else reads.url if fixed else f"{reads.url}:{reads.revision}")
-    engine = options.engine or (reads.engine if reads else DEFAULT)
+    engine = options.engine or (reads.engine if reads else unasked().name)
     return Goal(cluster, where, engine, tuple(elsewhere(cluster, where, reads)), fixed)
 
 

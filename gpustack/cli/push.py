@@ -15,7 +15,7 @@ from collections.abc import Collection
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..gitops.engines import engine, names
+from ..gitops.engines import engine, names, unasked
 from ..model import InputError, StaleError, masked
 from . import common, destination, links
 from .refusals import said
@@ -45,7 +45,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         dest="engine",
         choices=list(names()),
         help="media types of this engine's artifacts (default: of the engine in the cluster's policy, else "
-        f"{destination.DEFAULT}'s)",
+        f"{unasked().name}'s)",
     )
     parser.add_argument("--source", metavar="URL", help="annotate this source (default: Git's remote origin)")
     parser.add_argument(

@@ -103,6 +103,8 @@ class Engine(ABC, Generic[Settings]):
     title: ClassVar[str]
     settings: type[Settings]
     """Its section of the language, `spec.gitops.<name>`."""
+    unasked: ClassVar[bool] = False
+    """Whether an artifact has its media types where nothing says who reads it."""
     source_field: ClassVar[str] = ""
     """What a policy may set in place of a repository: a field, with what it is to hold."""
     annotations: ClassVar[tuple[str, ...]]

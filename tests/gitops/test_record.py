@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import gpustack
-from gpustack.gitops.engines import engine, engines, names
+from gpustack.gitops.engines import engine, engines, names, unasked
 from gpustack.gitops.marks import Marks, marked
 from gpustack.gitops.place import FOLDER
 from gpustack.gitops.plan import Kind, Plan, file_of, objects, roots
@@ -79,6 +79,11 @@ def test_marks(name: str) -> None:
     assert engine(name).guarded(notes)
     assert not engine(name).guarded({})
     assert "annotations" not in body["metadata"]
+
+
+def test_one_is_meant_where_none_is_named() -> None:
+    """An artifact that nobody is known to read is for one engine."""
+    assert [each for each in engines() if each.unasked] == [unasked()]
 
 
 def test_prefixes_tell_engines_apart() -> None:

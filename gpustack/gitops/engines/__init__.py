@@ -32,6 +32,11 @@ def engines() -> tuple[Engine[Any], ...]:
     return tuple(engine(name) for name in names())
 
 
+def unasked() -> Engine[Any]:
+    """The engine whose media types an artifact gets where nothing says who reads it."""
+    return next(each for each in engines() if each.unasked)
+
+
 def chosen(given: GitOps | None) -> Engine[Any] | None:
     """The engine that the section GIVEN names."""
     return engine(given.engine) if given is not None and given.engine is not None else None

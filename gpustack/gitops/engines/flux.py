@@ -97,6 +97,7 @@ class FluxEngine(Engine[Flux]):
     name = "flux"
     title = "Flux"
     settings = Flux
+    unasked = True
     source_field = "spec.gitops.flux.source to a source that is there"
     annotations = ("kustomize.toolkit.fluxcd.io/", "helm.toolkit.fluxcd.io/")
     verbatim = {SUBSTITUTE: "disabled"}

@@ -133,7 +133,7 @@ class PolicySpec(Section):
     """What DaemonSets that were there before gpustack keep of what they were, so that their pods go on running. Absent:
     nothing."""
     gitops: GitOps | None = None
-    """The engine that syncs the render: its Argo CD or Flux objects are rendered along. Absent: none."""
+    """The engine that syncs the render: its own objects are rendered along. Absent: none."""
     alerts: Alerts | None = None
     """Alerts about GPUs, as a PrometheusRule. Absent: none but those of the reconciler."""
     dashboards: Dashboards | None = None
