@@ -14,6 +14,7 @@ from gpustack.components.nfd import node_labels_inputs
 from gpustack.components.reconciler import node_policies_inputs
 from gpustack.model import FindingsError
 from gpustack.policy.language.spec import ClusterPolicySpec
+from tests.cluster.seen import agreed
 from tests.components.common import spec
 
 OWNER = "nvidia.com/gpu-operator.driver.owner"
@@ -94,8 +95,8 @@ def policies(draw: st.DrawFn) -> Case:
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.filter_too_much])
 @given(policies())
 def test_all_readers_of_a_policy_agree(case: Case) -> None:
-    """Lint, capacity, the offer, NodePolicies and the drivers that are rendered say of each pool the same driver,
-    labels and resources, and what they say follows from the facts."""
+    """Lint, capacity, the offer, NodePolicies, the drivers that are rendered and who verifies nodes say of each pool
+    the same driver, labels and resources, and what they say follows from the facts."""
     cluster = resolve(case.spec)
     findings = [found for rule in rules_over("spec") for found in rule.findings(case.spec)]
     assume(not [found for found in findings if found.severity == "error"])
@@ -120,5 +121,6 @@ def test_all_readers_of_a_policy_agree(case: Case) -> None:
         assert policy["labels"].get(OWNER, "") == (name or "")
         assert (CONFIG in policy["labels"]) == bool(pool.said.sharing.timeSlicing or pool.said.sharing.mps)
         assert policy["gpu"]["resources"] == counts
+        assert agreed(pool, policy, counts)
         assert ("driver" in policy) == (name is not None)
     assert node_labels_inputs.from_cluster(cluster) is None  # the program labels nodes

@@ -16,6 +16,7 @@ from gpustack.components.plugin.configs_inputs import resources_of
 from gpustack.components.reconciler import node_policies_inputs as node_policies
 from gpustack.policy.configurations.plugin_text import read_plugin_config
 from gpustack.policy.language.spec import ClusterPolicySpec
+from tests.cluster.seen import agreed
 from tests.components.common import spec
 
 GPU = "nvidia.com/gpu"
@@ -76,14 +77,16 @@ def accepted(draw: st.DrawFn) -> Case:
 @settings(max_examples=150, deadline=None)
 @given(accepted())
 def test_all_readers_agree(case: Case) -> None:
-    """Capacity, the offer, the NodePolicy that nodes are verified by, and lint say what the plugin does."""
+    """Capacity, the offer, the NodePolicy, who verifies nodes by it, and lint say what the plugin does."""
     found = reading(case.text)
     assert not [rule.id for rule in all_rules() if rule.id in TEXT_RULES and list(rule.findings(found))]
     (pool,), (offered,) = resolve(found).capacity, resolve(found).offer.pools
     assert pool.per_node == offered.resources == case.resources
     inputs = node_policies.from_cluster(resolve(found))
     assert inputs is not None
-    assert [each.spec["gpu"]["resources"] for each in inputs.policies] == [case.resources]
+    (made,) = inputs.policies
+    assert made.spec["gpu"]["resources"] == case.resources
+    assert agreed(resolve(found).pools[0], made.spec, case.resources)
     assert offered.labels["nvidia.com/gpu.replicas"] == frozenset([str(case.replicas)])
     assert offered.labels["nvidia.com/gpu.product"] == frozenset(["NVIDIA-H200" + case.suffix])
     assert offered.labels["nvidia.com/gpu.sharing-strategy"] == frozenset(["time-slicing"])

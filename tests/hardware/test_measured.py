@@ -21,6 +21,7 @@ from gpustack.components.reconciler import node_policies_inputs as node_policies
 from gpustack.policy.configurations.plugin_text import PluginConfig, read_plugin_config
 from gpustack.policy.language.spec import ClusterPolicySpec
 from gpustack.tenants.tenants import pods_in, tenants_of
+from tests.cluster.seen import agreed
 from tests.components.common import spec
 from tests.hardware.measured import FOLDER, Measured, files, load, measured, policy_of, text_of
 from tests.hardware.pack.pack import cases
@@ -120,7 +121,9 @@ def test_capacity(row: Measured) -> None:
     assert resolve(of_spec).offer.pools[0].resources == wanted(row)
     inputs = node_policies.from_cluster(resolve(of_spec))
     assert inputs is not None
-    assert [each.spec["gpu"]["resources"] for each in inputs.policies] == [wanted(row)]
+    (made,) = inputs.policies
+    assert made.spec["gpu"]["resources"] == wanted(row)
+    assert agreed(resolve(of_spec).pools[0], made.spec, wanted(row))
 
 
 @every_case
