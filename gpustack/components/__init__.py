@@ -20,6 +20,9 @@ from typing import TYPE_CHECKING, Any
 from .registry import REGISTRY
 
 if TYPE_CHECKING:
+    from .base.extra_objects import ExtraObjects as ExtraObjects
+    from .base.extra_objects import ExtraWorkloads as ExtraWorkloads
+    from .base.namespace import Namespace as Namespace
     from .dra.dra_dcgm import DraDcgm as DraDcgm
     from .dra.dra_dcgm_exporter import DraDcgmExporter as DraDcgmExporter
     from .dra.dra_driver import DraDriver as DraDriver
@@ -37,6 +40,7 @@ if TYPE_CHECKING:
     from .monitoring.openshift_monitoring import OpenShiftMonitoring as OpenShiftMonitoring
     from .nfd.nfd import NodeFeatureDiscovery as NodeFeatureDiscovery
     from .nfd.node_labels import NodeLabels as NodeLabels
+    from .plugin.configs import Configs as Configs
     from .plugin.device_plugin import DevicePlugin as DevicePlugin
     from .plugin.gfd import GpuFeatureDiscovery as GpuFeatureDiscovery
     from .plugin.mps import MpsControlDaemon as MpsControlDaemon
@@ -51,6 +55,9 @@ if TYPE_CHECKING:
     from .sandbox.vfio_manager import VfioManager as VfioManager
     from .sandbox.vgpu_device_manager import VgpuDeviceManager as VgpuDeviceManager
     from .sandbox.vgpu_manager import VgpuManager as VgpuManager
+    from .tenancy.queues import Queues as Queues
+    from .tenancy.tenancy import Tenancy as Tenancy
+    from .toolkit.runtime_classes import RuntimeClasses as RuntimeClasses
     from .toolkit.toolkit import ContainerToolkit as ContainerToolkit
     from .validator.validator import OperatorValidator as OperatorValidator
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import subprocess
 import sys
 from pathlib import Path
@@ -119,6 +120,14 @@ def test_every_component_is_public() -> None:
     with pytest.raises(AttributeError, match="Nothing"):
         _ = gpustack.components.Nothing
     assert set(KIND_STAGE.values()) <= set(STAGES)
+
+
+def test_type_checkers_know_every_component() -> None:
+    """What a type checker is told to import is what the registry has, from the same modules."""
+    tree = ast.parse(Path(gpustack.components.__file__).read_text(encoding="utf-8"))
+    (told,) = [node for node in tree.body if isinstance(node, ast.If)]
+    named = {(node.module, each.name) for node in told.body if isinstance(node, ast.ImportFrom) for each in node.names}
+    assert named == {(f"{entry.subject}.{entry.module}", entry.construct) for entry in REGISTRY}
 
 
 def test_names_are_told_without_node(project: Project) -> None:
