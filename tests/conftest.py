@@ -36,4 +36,5 @@ def as_of_v26_7(monkeypatch: pytest.MonkeyPatch) -> str:
         )
 
     monkeypatch.setattr(_data, "listing", until)
+    releases.release.cache_clear()
     return last

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gpustack.catalog import drivers, gpus, releases
+from gpustack.catalog import _versions, drivers, gpus, releases
 from gpustack.catalog.drivers import UnknownBranch, branch, minimum
 from gpustack.catalog.gpus import UnknownProduct
 from gpustack.catalog.releases import UnknownRelease, release
@@ -58,7 +58,7 @@ def test_the_driver_of_every_release_is_known(name: str) -> None:
     assert version is not None
     assert branch(version).name in {"R580", "R595"}
     assert version in drivers.listed_versions(name)
-    assert drivers._facts()["recommended"][release(name).line] in drivers.listed_versions(name)
+    assert _versions.of_line(drivers._facts()["recommended"], release(name).line) in drivers.listed_versions(name)
 
 
 @pytest.mark.parametrize(
