@@ -39,7 +39,7 @@ class UnknownGeometry(LookupError):  # noqa: N818  # as UnknownProfile
 def fits(board: str, layout: Wanted) -> bool:
     """Whether LAYOUT can be placed on one GPU of BOARD. UnknownProfile for a profile that the board does not have.
 
-    Where the geometry of BOARD is not known, counts and memory decide, and a true answer is no promise.
+    Where the geometry of BOARD is not known, counts and memory decide, and a true answer is not a promise.
     """
     layout = _layout(layout)
     return _within_limits(board, layout) if geometry(board) is None else _placements(board, layout) is not None
@@ -132,7 +132,7 @@ def _too_many(board: str, counts: list[tuple[str, MigProfile, int]]) -> Iterator
 
 
 def _media(board: str, counts: list[tuple[str, MigProfile, int]]) -> Iterator[str]:
-    """Limits of the media engines. That +me.all leaves nothing for others is inferred (mig-profiles.yaml)."""
+    """Limits of the media engines. That +me.all leaves nothing for others is inferred (gpus/mig.yaml)."""
     shape = geometry(board)
     have = [(name, count) for name, profile, count in counts if set(profile.parsed.attributes) & set(MEDIA)]
     total, most = sum(count for _, count in have), shape.media if shape else 1

@@ -1,7 +1,7 @@
 """What the nodes of each pool will advertise: extended resources, from GPUs per node, sharing and MIG.
 
 Solves: a pod that asks for `nvidia.com/gpu` where nodes offer `nvidia.com/gpu.shared` stays pending without an error.
-So the numbers are computed before anything is deployed, the way the device plugin counts (device-plugin-config.yaml),
+So the numbers are computed before anything is deployed, the way the device plugin counts (plugin-config.yaml),
 and what can't be known is said instead of guessed.
 """
 

@@ -63,7 +63,7 @@ class PoolOffer:
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """What a cluster has. `claims`: GPUs are allocated by claims, and are no resources.
+    """What a cluster has. `claims`: GPUs are allocated by claims, and are not resources.
 
     `tolerated_by_name`: the platform lets pods tolerate taints that are called like a resource they ask for.
     `network_cards`: the network operator is there, whose resources begin with nvidia.com/ too. `permitted` are the
@@ -182,7 +182,7 @@ def _labels(pool: Pool, sharing: PoolSharing | None, *, cut: bool) -> dict[str, 
 def _discovered(
     pool: NodePool, product: Product | None, sharing: PoolSharing | None, *, cut: bool
 ) -> dict[str, Values]:
-    """What GPU feature discovery says about nodes of POOL, as far as the policy tells (device-plugin-config.yaml).
+    """What GPU feature discovery says about nodes of POOL, as far as the policy tells (node-labels.yaml).
 
     SHARING is None where it isn't known. The labels of whole GPUs speak of the resource nvidia.com/gpu alone.
     """
@@ -206,7 +206,7 @@ def _discovered(
 def _product(pool: Pool, sharing: PoolSharing | None, *, cut: bool) -> Values:
     """The label nvidia.com/gpu.product of nodes of POOL, None where it isn't known. It ends with -SHARED where
     nvidia.com/gpu is shared and keeps its name (seen on a GPU, tests/hardware), and with strategy single it has the
-    profile, a plus in it as a dot (mig-profiles.yaml names.gfd_single_product_label).
+    profile, a plus in it as a dot (NVIDIA/k8s-device-plugin, internal/lm).
     """
     name = pool.said.gpuProduct
     if not name or sharing is None:

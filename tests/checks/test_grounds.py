@@ -39,7 +39,7 @@ def test_gates_of_kubernetes(kubernetes: str, gate: str, found: bool) -> None:
 
 @pytest.mark.parametrize(("product", "found"), [("NVIDIA-L40S", True), ("NVIDIA-H200", False), ("NVIDIA-GB200", True)])
 def test_partitions_of_fabric_manager(product: str, found: bool) -> None:
-    """They are for single-node NVSwitch systems (feature-gates.md)."""
+    """They are for single-node NVSwitch systems (the DRA driver's feature-gates.md)."""
     policy = GATE % ("1.36", "FabricManagerPartitioning", "true")
     assert bool(paths("GPU483", policy + f"nodePools: [{{name: a, os: ubuntu24.04, gpuProduct: {product}}}]")) == found
 
@@ -54,7 +54,7 @@ def test_partitions_of_fabric_manager(product: str, found: bool) -> None:
     ],
 )
 def test_imex_of_the_host(platform: str, product: str, found: bool) -> None:
-    """The unit must be disabled and masked where packages of the driver are on the node (prerequisites.md)."""
+    """The unit must be disabled and masked where packages of the driver are on the node (its prerequisites.md)."""
     os = "amzn2023" if platform == "eks-al2023" else "ubuntu24.04"
     policy = f"cluster: {{platform: {platform}}}\nnodePools: [{{name: a, os: {os}, gpuProduct: {product}}}]\n"
     assert bool(paths("GPU485", policy + "computeDomains: {enabled: true}")) == found
@@ -72,7 +72,7 @@ def test_imex_of_the_host(platform: str, product: str, found: bool) -> None:
     ],
 )
 def test_systems_with_a_stack_of_their_own(platform: str, os: str, found: bool) -> None:
-    """Bottlerocket and Container-Optimized OS bring theirs (platforms.yaml), whatever the cluster's platform is."""
+    """Bottlerocket and Container-Optimized OS bring theirs (data/platforms), whatever the cluster's platform is."""
     pools = f"nodePools: [{{name: a, os: {os}, gpuProduct: NVIDIA-A10G}}]\n"
     assert bool(paths("GPU484", f"cluster: {{platform: {platform}}}\n{pools}")) == found
 

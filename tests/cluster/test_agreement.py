@@ -22,7 +22,7 @@ CONFIG = "nvidia.com/device-plugin.config"
 GPU = "nvidia.com/gpu"
 IMAGE = {"image": "registry.example.com/gpu/gpustack-reconciler:1"}
 LAYOUTS: list[dict[str, int]] = [{"1g.18gb": 7}, {"3g.71gb": 1, "2g.35gb": 2}]
-"""Layouts of an H200 (mig-profiles.yaml)."""
+"""Layouts of an H200 (gpus/mig.yaml)."""
 
 
 class Case(NamedTuple):
@@ -35,7 +35,7 @@ class Case(NamedTuple):
 
 
 def shared(draw: st.DrawFn, gpus: int, *, cut: bool) -> tuple[dict[str, Any], dict[str, int]]:
-    """How a pool shares its GPUs, and what a node with so many of them has (device-plugin-config.yaml)."""
+    """How a pool shares its GPUs, and what a node with so many of them has (plugin-config.yaml)."""
     layout = draw(st.sampled_from(LAYOUTS)) if cut else None
     counts = {f"{GPU}": gpus} if layout is None else {f"nvidia.com/mig-{name}": n * gpus for name, n in layout.items()}
     said: dict[str, Any] = {} if layout is None else {"mig": {"layout": layout}}

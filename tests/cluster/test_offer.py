@@ -43,7 +43,7 @@ def test_resources_taints_and_labels() -> None:
     ],
 )
 def test_sharing(sharing: dict[str, Any], expected: tuple[str, bool]) -> None:
-    """More than one share is refused under mps unless the policy says otherwise (device-plugin-config.yaml)."""
+    """More than one share is refused under mps unless the policy says otherwise (plugin-config.yaml)."""
     (pool,) = resolve(spec(nodePools=[{**POOL, "sharing": sharing}])).offer.pools
     assert (pool.sharing.kind, pool.sharing.refuses_more) == expected
     kind = next(iter(sharing), "")

@@ -25,7 +25,7 @@ TEXT_RULES = {"GPU501", "GPU502", "GPU503", "GPU504"}
 
 
 class Case(NamedTuple):
-    """A text, and what the plugin makes of it (real-plugin.md, measured): the name and number of shares of a node with
+    """A text, and what the plugin makes of it (docs/measured.md): the name and number of shares of a node with
     two GPUs, and what GPU feature discovery writes."""
 
     text: str
@@ -132,7 +132,7 @@ def test_any_text_is_answered_alike(text: str) -> None:
 )
 def test_names_of_instances_by_version(version: str, profile: str, name: str) -> None:
     """Before v0.20.0 a pattern fits parts of names, and the plain one comes first: capacity, what is rendered for
-    sharing, and the rule about such a text go by the version (device-plugin-config.yaml, pattern_matching)."""
+    sharing, and the rule about such a text go by the version (plugin-config.yaml)."""
     pool = {**POOL, "gpuProduct": "NVIDIA-RTX-PRO-6000-Blackwell-Server-Edition"}
     cut: dict[str, Any] = {"mig": {"layout": {profile: 1}}, "timeSlicing": {"replicas": 3}}
     sections: dict[str, Any] = {"devicePlugin": {"version": version}, "mig": {"strategy": "mixed"}}

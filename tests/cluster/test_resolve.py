@@ -159,5 +159,5 @@ def test_no_driver_rolls_by_itself_where_nodes_serve_machines() -> None:
 )
 def test_what_a_layout_hands_out(sharing: dict[str, Any], sevenths: int) -> None:
     """The compute slices of the GPU with the fewest, however the layout is said: a profile begins with how many it has,
-    and a GPU that stays whole has all seven (mig-profiles.yaml)."""
+    and a GPU that stays whole has all seven (gpus/mig.yaml)."""
     assert cluster(nodePools=[{**POOL, "sharing": sharing}]).pools[0].handed_out == sevenths

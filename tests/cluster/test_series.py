@@ -1,4 +1,4 @@
-"""How many series the exporters serve: the default list has 25 rows that are no labels (dcgm-metrics.yaml,
+"""How many series the exporters serve: the default list has 25 rows that are no labels (dcgm.yaml,
 operator_default_csv_facts: 26 enabled rows, of which DCGM_FI_DRIVER_VERSION is a label).
 """
 

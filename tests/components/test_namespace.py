@@ -54,7 +54,7 @@ def test_pod_security() -> None:
 
 
 def test_quota() -> None:
-    """GKE admits system-critical pods only in a namespace with a quota for them (platforms.yaml)."""
+    """GKE admits system-critical pods only in a namespace with a quota for them (data/platforms)."""
     found = objects(cluster={"platform": "gke-cos"})["ResourceQuota/gpustack-system-critical"]
     assert found["metadata"]["namespace"] == "gpu-operator"
     (scope,) = found["spec"]["scopeSelector"]["matchExpressions"]

@@ -146,7 +146,7 @@ GUARD = [f"ValidatingAdmissionPolicy{end}/gpustack-nodefeatures-of-own-node" for
 
 
 def test_openshift_runs_its_own_finder() -> None:
-    """`nfd.enabled` asks OpenShift's operator for an instance, and installs nothing (platforms.yaml, needs)."""
+    """`nfd.enabled` asks OpenShift's operator for an instance, and installs nothing (data/platforms, needs)."""
     bodies = finder(enabled=True)
     assert list(bodies) == [*GUARD, "NodeFeatureDiscovery/nfd-instance"]
     body = bodies["NodeFeatureDiscovery/nfd-instance"]

@@ -29,7 +29,7 @@ from tests.hardware.page import PAGE, page
 
 ROWS = [row for row in measured() if text_of(row.name) is not None]
 STRICTER = {"replicas-010", "replicas-08"}
-"""The plugin reads these by eights, or as else than they show: GPU502 refuses them, and says what it reads."""
+"""The plugin reads these by eights, or as a number they don't show: GPU502 refuses them, and says what it reads."""
 MACHINES = {"imex-required", "list-cdi-annotations", "list-cdi-both", "list-cdi-cri"}
 """The plugin ended for what that machine lacked: an IMEX channel, a driver at the root of its file system."""
 TEGRA = "discovery-tegra"

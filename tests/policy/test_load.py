@@ -34,7 +34,7 @@ def test_a_policy_becomes_a_full_spec(fleet: Fleet) -> None:
     assert [document.file for document in found.documents] == ["prod.yaml", "layers/base.yaml"]
     assert isinstance(found.spec, ClusterPolicySpec)
     assert found.spec.driver.rdma.enabled is True
-    assert found.spec.driver.version == "595.91.07"  # facts/releases.yaml, v26.7.0
+    assert found.spec.driver.version == "595.91.07"  # releases/v26.7.0.yaml
     assert found.spec.dcgmExporter.serviceMonitor.interval == "15s"
     assert "extends" not in found.merged.spec
 
@@ -45,7 +45,7 @@ def test_defaults_are_below_the_platform_that_below_layers_that_below_the_policy
     where = ("toolkit", "enabled")
     for platform, layer, own, value, kind in (
         ("generic", "", "", True, "release"),
-        ("eks-al2023", "", "", False, "platform"),  # facts/platforms.yaml: toolkit.enabled false
+        ("eks-al2023", "", "", False, "platform"),  # platforms/eks-al2023.yaml: toolkit.enabled false
         ("eks-al2023", "  toolkit: {enabled: true}\n", "", True, "layer"),
         ("eks-al2023", "  toolkit: {enabled: true}\n", "  toolkit: {enabled: false}\n", False, "policy"),
     ):
@@ -62,7 +62,7 @@ def test_release_platform_and_version_may_stand_in_a_layer(fleet: Fleet) -> None
     fleet.layer("base", '  release: v26.3.1\n  cluster: {kubernetesVersion: "1.33", platform: eks-al2023}\n')
     found = load(fleet.policy("  extends: [base]\n", pins=""), root=fleet.folder)
     assert found.spec.release == "v26.3.1"
-    assert found.spec.driver.version == "580.126.20"  # facts/releases.yaml, v26.3.1
+    assert found.spec.driver.version == "580.126.20"  # releases/v26.3.1.yaml
     assert found.spec.driver.enabled is False
     own = load(fleet.policy("  extends: [base]\n", pins="  release: v26.7.0\n"), root=fleet.folder)
     assert own.spec.driver.version == "595.91.07"
@@ -275,7 +275,7 @@ def test_a_layer_is_never_a_path(name: str, fleet: Fleet) -> None:
     fleet.file("secret.yaml", HEAD.format(kind="PolicyLayer", name="secret"))
     found = fleet.mistake(f'  extends: ["{name}"]\n')
     assert found.rule == "GPU013"
-    assert "no name of a layer" in found.what
+    assert "not a name of a layer" in found.what
 
 
 def test_a_path_to_a_layer_is_answered_with_its_name(fleet: Fleet) -> None:

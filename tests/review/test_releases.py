@@ -6,8 +6,7 @@ from gpustack.review.releases import Change, compare, object_changes
 
 
 def test_silent_flips_are_told_apart() -> None:
-    """Defaults that change what runs are flips: CDI in v25.10 apart, these came with v26.3 and v26.7 (releases.yaml,
-    default_flips)."""
+    """Defaults that change what runs are flips: CDI in v25.10 apart, these came with v26.3 and v26.7."""
     flips = {
         change.path: (change.before, change.after) for change in compare("v25.10.1", "v26.7.0").defaults if change.flips
     }
@@ -30,7 +29,7 @@ def test_images_and_driver_branch() -> None:
 
 
 def test_fields_of_the_newer_release() -> None:
-    """A field that the older release doesn't know is listed, whichever way one goes (releases.yaml, since)."""
+    """A field that the older release doesn't know is listed, whichever way one goes (catalog/data/fields, since)."""
     up = {change.path for change in compare("v26.3.1", "v26.7.0").fields}
     down = {change.path for change in compare("v26.7.0", "v26.3.1").fields}
     assert "hostPaths.kubeletRootDir" in up

@@ -421,8 +421,8 @@ def test_any_manifest_is_answered(data: st.DataObject) -> None:
     ],
 )
 def test_products_of_shared_and_cut_gpus(sections: dict[str, Any], label: str) -> None:
-    """GPU feature discovery's product has -SHARED where a shared GPU keeps its name (device-plugin-config.yaml) and,
-    with strategy single, the profile (mig-profiles.yaml). Another value is told with the right one, which passes."""
+    """GPU feature discovery's product has -SHARED where a shared GPU keeps its name (plugin-config.yaml) and,
+    with strategy single, the profile (gpus/mig.yaml). Another value is told with the right one, which passes."""
     mig: dict[str, Any] = {"mig": {"strategy": sections["mig"]}} if "mig" in sections else {}
     offer = resolve(spec(**mig, nodePools=[{**TRAINING, "sharing": sections["sharing"]}])).offer
     for value in (H100, f"{H100}-SHARED", f"{H100}-MIG-1g.10gb", "NVIDIA-T4"):

@@ -22,9 +22,9 @@ HOST = "vgpu-host-manager"
 BRANCH = 3
 """How many digits the name of a branch has (580)."""
 AUTO_FROM = 570
-"""The first branch that knows kernelModuleType auto (support-matrix.yaml kernel_modules)."""
+"""The first branch that knows kernelModuleType auto (drivers.yaml kernel_modules)."""
 GDS_OPEN_FROM = (2, 17, 5)
-"""From this nvidia-fs on GPUDirect Storage builds with the open kernel modules alone (support-matrix.yaml gds)."""
+"""From this nvidia-fs on GPUDirect Storage builds with the open kernel modules alone (drivers.yaml kernel_modules)."""
 
 
 @rule("GPU420", "error")

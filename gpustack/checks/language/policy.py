@@ -59,9 +59,7 @@ def without_effect(cluster: Cluster) -> Iterator[Hit]:
 
 
 def idle(spec: ClusterPolicySpec) -> Iterator[tuple[str, bool, str]]:
-    """(path, whether it is set, why it does nothing), from releases.yaml deprecated_or_noop_fields and operator.md
-    15.
-    """
+    """(path, whether it is set, why it does nothing), from operator.md 5.2 and 15."""
     pod = "it is about the operator's own pod, which doesn't exist here"
     yield "operator.annotations", bool(spec.operator.annotations), pod
     yield "operator.labels", bool(spec.operator.labels), pod

@@ -23,9 +23,9 @@ CONFIGS = ("RUNTIME_CONFIG", "CONTAINERD_CONFIG")
 SOCKETS = ("RUNTIME_SOCKET", "CONTAINERD_SOCKET")
 SOURCES = ("RUNTIME_CONFIG_SOURCE", "RUNTIME_CONFIG_SOURCES")
 OF_RUNTIMES = {"CONTAINERD_": "containerd", "CRIO_": "cri-o", "DOCKER_": "docker"}
-"""Variables of one runtime, by their prefix (platforms.yaml toolkit_env)."""
+"""Variables of one runtime, by their prefix (operator.md 7.2)."""
 KINDS = ("command", "file")
-"""Where the toolkit can read the runtime's configuration from (platforms.yaml toolkit_env)."""
+"""Where the toolkit can read the runtime's configuration from (operator.md 7.2)."""
 
 
 def variables(spec: ClusterPolicySpec) -> Iterator[tuple[str, str, str]]:

@@ -22,10 +22,10 @@ if TYPE_CHECKING:
 Numbers = tuple[int, ...]
 
 NRI_CONTAINERD = ((1, 7, 30), (2, 1))
-"""The first containerd with an NRI that the plugin can use: of line 1.7, and of later ones (platforms.yaml nri)."""
+"""The first containerd with an NRI that the plugin can use: of line 1.7, and of later ones (GPU Operator, NRI)."""
 NRI_CRIO = (1, 34)
 CDI_CONTAINERD = (1, 7)
-"""The first containerd that knows CDI (support-matrix.yaml containerd_cdi)."""
+"""The first containerd that knows CDI (bug-reports.md B07)."""
 CDI_DOCKER = (25,)
 """The first Docker that knows CDI (NVIDIA/nvidia-container-toolkit CHANGELOG.md, v1.15.0-rc.1)."""
 
@@ -132,7 +132,7 @@ def runtime_in_table(cluster: Cluster) -> Iterator[Hit]:
 
 
 WITHOUT_CRIO = {"ubuntu26.04"}
-"""Systems whose row of the support table has no CRI-O (support-matrix.yaml runtimes_v26_7)."""
+"""Systems whose row of the support table has no CRI-O, with v26.7."""
 
 
 @rule("GPU404", "error")

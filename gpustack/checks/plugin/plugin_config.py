@@ -25,7 +25,7 @@ GPU = f"{PREFIX}gpu"
 MIG = f"{PREFIX}mig-"
 NAME = "DEVICE_LIST_STRATEGY"
 STRATEGIES = ("envvar", "volume-mounts", "cdi-annotations", "cdi-cri")
-"""What the plugin knows (device-plugin-config.yaml)."""
+"""What the plugin knows (plugin-config.yaml)."""
 
 
 class Named(NamedTuple):

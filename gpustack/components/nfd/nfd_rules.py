@@ -11,7 +11,7 @@ from .nfd_inputs import Finders
 
 GROUP, VERSION = "nfd.k8s-sigs.io", "v1alpha1"
 MODULES = {"gdrdrv": "gdrcopy", "nvidia_fs": "gds", "nvidia_peermem": "peermem"}
-"""Kernel module -> what a node that has loaded it is capable of (releases.yaml node_feature_rule_labels)."""
+"""Kernel module -> what a node that has loaded it is capable of (the chart's nodefeaturerules.yaml)."""
 
 POLICY = "gpustack-nodefeatures-of-own-node"
 NODE_LABEL = "nfd.node.kubernetes.io/node-name"

@@ -66,7 +66,7 @@ class InEffect(NamedTuple):
     @property
     def digest(self) -> str:
         """Names the content, "" where it is not known. A pod that carries it restarts when the content changes: no
-        program of the stack notices by itself (device-plugin-config.yaml, reload_on_config_map_change)."""
+        program of the stack notices by itself (plugin-config.yaml, reload_on_config_map_change)."""
         return hashlib.sha256(json.dumps(self.data, sort_keys=True).encode()).hexdigest()[:16] if self.data else ""
 
 
@@ -107,7 +107,7 @@ def plugin_config_map(spec: ClusterPolicySpec) -> InEffect:
 
 
 def plugin_config_of(pool: Pool) -> dict[str, Any]:
-    """The device plugin's configuration file for POOL (facts: device-plugin-config.yaml)."""
+    """The device plugin's configuration file for POOL (plugin-config.yaml)."""
     sharing = pool.said.sharing
     kind = "mps" if sharing.mps else "timeSlicing"
     how = sharing.mps or sharing.timeSlicing
@@ -125,7 +125,7 @@ def resources_of(pool: Pool) -> list[str]:
     """Names of the extended resources that a node of POOL advertises before sharing.
 
     A layout that depends on a board which is not known counts with every element that may be for it. Parts of
-    instances (1c.3g.40gb) are advertised by no name of their own (mig-profiles.yaml, exposed_as_resource); before
+    instances (1c.3g.40gb) are advertised by no name of their own (gpus/mig.yaml); before
     v0.20.0 the device plugin counts them, and instances with media extensions, under the plain instance's.
     """
     layouts = layouts_of(pool)

@@ -1,7 +1,7 @@
 """The exporter's list of metrics, read as the exporter reads it: by the rules of Go's CSV reader, row by row.
 
 Solves: a comma in a help text, or a comment that is indented, stops the exporter on every node, and what it says about
-that stands in the log of a pod. What it accepts is in dcgm-metrics.yaml (csv_rules) and NVIDIA/dcgm-exporter,
+that stands in the log of a pod. What it accepts is in dcgm.yaml (csv_types) and NVIDIA/dcgm-exporter,
 internal/pkg/counters/counter_config.go. Python's csv module was rejected: it takes rows that Go's refuses.
 """
 
@@ -154,4 +154,4 @@ def _wrong(row: Row, tag: str) -> Iterator[Problem]:
     elif row.type not in dcgm.csv_types() and not row.name.startswith("DCGM_EXP_"):
         tab = "; tabs around it are part of it" if row.type.strip() in dcgm.csv_types() else ""
         remedy = f"write {', '.join(dcgm.csv_types()[:-1])} or {dcgm.csv_types()[-1]}"
-        yield Problem(row.places[1], f"{row.type.strip() or 'nothing'} is no type of a metric{tab}", STOPS, remedy)
+        yield Problem(row.places[1], f"{row.type.strip() or 'nothing'} is not a type of a metric{tab}", STOPS, remedy)

@@ -16,7 +16,7 @@ from .types import AtLeast0, AtLeast1, MigProfile, NodeText
 
 MPS_CLIENTS = 48
 """The most clients of one GPU that MPS serves, from compute capability 7.5 on; 16 on older ones
-(device-plugin-config.yaml)."""
+(plugin-config.yaml)."""
 
 
 def _two_or_more(value: int) -> int:

@@ -72,7 +72,7 @@ def test_minor_versions_with_one_image_are_one_system() -> None:
 
 
 def test_older_releases_tag_the_full_version() -> None:
-    """Up to v25.10 images of RHEL end in the full version (support-matrix.yaml): there it takes two DaemonSets."""
+    """Up to v25.10 images of RHEL end in the full version (operating-systems.yaml): there it takes two DaemonSets."""
     found = of("rhel9.4", "rhel9.6", release="v25.10.1")
     assert [target.image_suffix for target in found] == ["rhel9.4", "rhel9.6"]
     assert found[1].node_selector == {f"{OS_RELEASE}ID": "rhel", f"{OS_RELEASE}VERSION_ID": "9.6"}

@@ -76,7 +76,7 @@ def test_existing_installation_is_left_alone() -> None:
 
 
 def test_rule_for_kernel_modules() -> None:
-    """`nodefeaturerules` labels nodes by loaded modules (releases.yaml node_feature_rule_labels); off by default."""
+    """`nodefeaturerules` labels nodes by loaded modules (the chart's nodefeaturerules.yaml); off by default."""
     assert "NodeFeatureRule/nvidia-kernel-modules" not in rendered()
     rules = rendered({"nodefeaturerules": True})["NodeFeatureRule/nvidia-kernel-modules"]["spec"]["rules"]
     found = {
@@ -153,7 +153,7 @@ def test_image_is_the_releases(release: str, version: str) -> None:
 
 def test_tolerations() -> None:
     """The worker reaches GPU nodes whatever the taint's value, control planes, and what `daemonsets` tolerates; a list
-    of the worker's own replaces all of it, an empty one too (bug-reports.md B25, B26; platforms.yaml)."""
+    of the worker's own replaces all of it, an empty one too (bug-reports.md B25, B26)."""
     control = {"key": "node-role.kubernetes.io/control-plane", "operator": "Exists", "effect": "NoSchedule"}
     gpu = {"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"}
     sku = {"key": "sku", "operator": "Equal", "value": "gpu", "effect": "NoSchedule"}

@@ -1,4 +1,4 @@
-"""ConfigMaps that the policy's sharing and inline data compile to (device-plugin-config.yaml, operator.md 7.4, 7.9)."""
+"""ConfigMaps that the policy's sharing and inline data compile to (plugin-config.yaml, operator.md 7.4, 7.9)."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def test_mps() -> None:
 )
 def test_time_slicing_on_instances(mig: dict[str, Any], per_node: int, strategy: str, expected: list[str]) -> None:
     """What is shared are the resources that the nodes advertise: instances by profile with strategy mixed, GPUs that
-    stay whole beside them, and GPUs of one kind with strategy single (device-plugin-config.yaml)."""
+    stay whole beside them, and GPUs of one kind with strategy single (plugin-config.yaml)."""
     shared = {**pool(mig=mig, timeSlicing={"replicas": 2}), "gpusPerNode": per_node}
     found = maps(shared, mig={"strategy": strategy})[PLUGIN]["p"]
     assert [resource["name"] for resource in found["sharing"]["timeSlicing"]["resources"]] == expected

@@ -187,7 +187,7 @@ def test_named_configurations() -> None:
 
 
 def test_changed_configuration_rolls_the_pods() -> None:
-    """No program of the stack notices another content (device-plugin-config.yaml), so the pods carry its name."""
+    """No program of the stack notices another content (plugin-config.yaml), so the pods carry its name."""
 
     def annotations(content: str) -> Any:
         config = CONFIG.model_copy(update={"content": content})
