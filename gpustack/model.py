@@ -246,7 +246,7 @@ class Resource:
 
     @property
     def group(self) -> str:
-        """The API group, "" for the core one. Versions are no part of an object's identity."""
+        """The API group, "" for the core one. Versions are not part of an object's identity."""
         return str(self.body["apiVersion"]).rpartition("/")[0]
 
     @property

@@ -31,7 +31,7 @@ def test_any_text_is_a_number_or_none(text: str) -> None:
 
 
 def test_numbers() -> None:
-    """The parts of a version; nothing where one of them is none."""
+    """The parts of a version; nothing where one of them isn't a number."""
     assert numbers("595.71.05") == (595, 71, 5)
     assert numbers("595..05") == numbers(f"595.{'9' * 5000}") == ()
 

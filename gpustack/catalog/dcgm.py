@@ -132,7 +132,7 @@ def label_limit() -> int:
 def other_exporter(name: str) -> tuple[str, ...] | None:
     """What the metric NAME of another exporter for NVIDIA's GPUs is called here: up to two names, or none.
 
-    None where it is no such metric.
+    None where it is not such a metric.
     """
     facts = _facts()["other_exporters"]
     if not name.startswith(tuple(facts["prefixes"])):

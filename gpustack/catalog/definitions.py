@@ -294,7 +294,7 @@ def _at(place: str, name: str) -> str:
 
 def _names(value: Any, place: str) -> Iterator[tuple[str, Any]]:
     if not isinstance(value, Mapping):
-        raise SchemaError(f"the properties of {place or 'the object'} are no mapping")
+        raise SchemaError(f"the properties of {place or 'the object'} are not a mapping")
     return ((str(name), inner) for name, inner in value.items())
 
 

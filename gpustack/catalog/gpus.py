@@ -3,7 +3,7 @@
 data/gpus/products.yaml groups products whose boards are alike; the group's key also names the board in
 data/gpus/mig.yaml, which is read only when somebody asks for MIG.
 
-A product that is not listed is no mistake by itself: new boards appear before the catalogue knows them, and a vGPU
+A product that is not listed is not a mistake by itself: new boards appear before the catalogue knows them, and a vGPU
 guest shows the name of its vGPU type.
 """
 

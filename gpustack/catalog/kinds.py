@@ -166,10 +166,10 @@ def kinds_in(context: Any) -> Kinds:
 
 
 def unusable(shown: str, why: str) -> Finding:
-    """The finding for a file of the folder that is no schema of ours."""
+    """The finding for a file of the folder that is not a schema of ours."""
     remedy = f"make it with `{ADD} FILE` from the CustomResourceDefinition, or delete it"
     return Finding(
-        "GPU910", "error", f"{shown} is no schema that `{ADD}` wrote", location=Location(shown), why=why, remedy=remedy
+        "GPU910", "error", f"{shown} isn't a schema of `{ADD}`", location=Location(shown), why=why, remedy=remedy
     )
 
 
@@ -235,7 +235,7 @@ def parsed(name: str, data: bytes) -> OwnKind:
 
 
 def _no_constant(word: str) -> float:
-    raise ValueError(f"{word} is no number of JSON")
+    raise ValueError(f"{word} is not a number of JSON")
 
 
 def _heads(schema: Mapping[str, Any]) -> OwnKind:
@@ -246,7 +246,7 @@ def _heads(schema: Mapping[str, Any]) -> OwnKind:
     words = [head.get(word) for word in ("group", "version", "kind")]
     for word, pattern in zip(words, (_GROUP, _VERSION, _KIND), strict=True):
         if not isinstance(word, str) or len(word) > 200 or not (pattern.fullmatch(word)):
-            raise SchemaError(f"{str(word)[:60]!r} is no group, version or kind")
+            raise SchemaError(f"{str(word)[:60]!r} is not a group, version or kind")
     group, version, kind = map(str, words)
     crd = schema.get(MADE_OF, "")
     return OwnKind(group, version, kind, schema[SCOPE] == "Namespaced", crd if isinstance(crd, str) else "", schema)

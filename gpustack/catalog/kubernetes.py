@@ -115,7 +115,7 @@ def file_name(api_version: str, kind: str) -> str:
 def schema_path(api_version: str, kind: str, minor: str) -> Path | None:
     """Return the schema file of a kind in Kubernetes MINOR, or None where that version doesn't have the kind.
 
-    Names that are no API version or kind have no file either, whatever stands in them: they never lead out of schemas/.
+    What isn't the name of an API version or kind has no file either: names never lead out of schemas/.
     """
     if not is_kind(api_version, kind):
         return None

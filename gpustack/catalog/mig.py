@@ -31,7 +31,7 @@ _NAME = re.compile(r"(?:([1-9])c\.)?([1-9])g\.(0|[1-9][0-9]{0,8})gb(?:([+-])([a-
 
 
 class IllegalProfile(ValueError):  # noqa: N818  # as UnknownProfile
-    """A text that is no MIG profile name."""
+    """A text that is not a MIG profile name."""
 
 
 class UnknownProfile(UnknownName):
@@ -53,14 +53,14 @@ class ProfileName:
         """Read TEXT ("1g.10gb+me"); IllegalProfile says what is wrong with it."""
         match = _NAME.fullmatch(text)
         if match is None:
-            raise IllegalProfile(f"{text!r} is no MIG profile; one looks like 1g.10gb, 1g.10gb+me or 1c.3g.40gb")
+            raise IllegalProfile(f"{text!r} is not a MIG profile; one looks like 1g.10gb, 1g.10gb+me or 1c.3g.40gb")
         compute, slices, memory, sign, listed = match.groups()
         attributes = tuple(sorted(listed.split(","))) if listed else ()
         allowed = NEGATIVE if sign == "-" else POSITIVE
         for attribute in attributes:
             if attribute not in allowed:
                 raise IllegalProfile(
-                    f"{text!r}: {sign}{attribute} is no attribute of a MIG profile ({sign} takes {', '.join(allowed)})"
+                    f"{text!r}: no MIG profile has {sign}{attribute} ({sign} takes {', '.join(allowed)})"
                 )
         if len(set(attributes)) < len(attributes):
             raise IllegalProfile(f"{text!r} names an attribute twice")
@@ -159,7 +159,7 @@ class MigLayout:
         for part in re.split(r",(?=[^a-z])", "".join(text.split())) if text.strip() else []:
             name, equals, number = part.partition("=")
             if equals and not (number.isascii() and number.isdigit() and len(number) < 4):
-                raise IllegalProfile(f"{number!r} is no number of instances; write {name or '1g.10gb'}=2")
+                raise IllegalProfile(f"{number!r} is not a number of instances; write {name or '1g.10gb'}=2")
             counts.append((name, int(number) if equals else 1))
         return cls.of(counts)
 
@@ -202,7 +202,7 @@ def resource_name(profile: str | ProfileName, plugin: str = "") -> str:
         return f"nvidia.com/mig-{name.slices}g.{name.memory_gb}gb"
     if not name.exposed:
         raise IllegalProfile(
-            f"{name} is a part of an instance, and those are no resources of the device plugin; use {name.instance}"
+            f"{name} is a part of an instance, and those are not resources of the device plugin; use {name.instance}"
         )
     return f"nvidia.com/mig-{_dotted(name)}"
 

@@ -12,7 +12,7 @@ state anew.
     - when: {release: ">=v25.10", kubernetes: ">=1.33"}  # all of these must hold; the syntax is in _versions.py
       defaults: {toolkit: {env: [{name: RUNTIME_CONFIG_SOURCE, value: file}]}}
 
-Settings that the sources are not sure of are no presets but stand in `uncertain`, in words.
+Settings that the sources are not sure of aren't presets but stand in `uncertain`, in words.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ class Platform:
     """One platform.
 
     `confidence` says how well the preset is known: documented, issue (from public threads) or inferred. `kubelet_root`
-    is no setting: while `kubelet_root_certain` is false, hostPaths.kubeletRootDir is the user's to decide. `namespace`
+    sets nothing: while `kubelet_root_certain` is false, hostPaths.kubeletRootDir is the user's to decide. `namespace`
     is where the platform's own catalogue installs the stack, and so the default there. `kernel_flavor` is the suffix
     that precompiled Ubuntu driver images need there. `brings` says by section of the policy (and fabric_manager) what
     the node image has already, `systems` the os-release IDs of that image; none where any may do. `runtime_folders`

@@ -49,7 +49,7 @@ def default_config(release: str) -> Sets:
 
 
 def parsed(text: str) -> Mapping[str, Any]:
-    """The sets of devices in TEXT by name; none where it is no such configuration."""
+    """The sets of devices in TEXT by name; none where it is not such a configuration."""
     content = _load(text)
     sets = content.get("vgpu-configs") if isinstance(content, dict) else None
     return sets if isinstance(sets, dict) else {}

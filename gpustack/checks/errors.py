@@ -1,4 +1,4 @@
-"""What each id means that is no rule's: it is raised where something can't be read, rendered or done."""
+"""What each id means that is not a rule's: it is raised where something can't be read, rendered or done."""
 
 from __future__ import annotations
 

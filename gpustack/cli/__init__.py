@@ -140,7 +140,7 @@ NOWHERE = Finding.error(
     "GPU001",
     "the current folder is gone",
     why="somebody removed or replaced it since this shell went there",
-    remedy="go to the project's folder anew with cd",
+    remedy="go to the project's folder again with cd",
 )
 
 

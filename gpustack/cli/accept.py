@@ -1,6 +1,6 @@
 """gpustack accept: write down that somebody accepts findings of `gpustack diff`: who, until when, why, for what text.
 
-The comparison is made anew, so that what is accepted is what is there now. Whoever may accept is up to the owners of
+The comparison is made again, so that what is accepted is what is there now. Whoever may accept is up to the owners of
 acceptances.yaml in the repository.
 """
 

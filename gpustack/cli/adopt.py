@@ -37,7 +37,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     connect.add_connection(parser)
     parser.add_argument("--keep-release", action="store_true", help="take the release that runs, not the newest")
-    parser.add_argument("--no-cache", action="store_true", help="compute everything anew; the result is the same")
+    parser.add_argument("--no-cache", action="store_true", help="compute everything again; the result is the same")
     parser.add_argument("--format", choices=["text", "json"], default="text", help="how to print the report")
 
 

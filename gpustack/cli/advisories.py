@@ -78,12 +78,12 @@ def asked(
 
 
 def strange(brought: Sequence[tuple[str, list[Named]]]) -> Iterator[Told]:
-    """What advisories name that is no part of the stack; a warning where one names nothing else."""
+    """What advisories name that is not a part of the stack; a warning where one names nothing else."""
     for name, named in brought:
         foreign = sorted({each.name for each in named if not each.component and not each.digest})
         known = any(each.component or each.digest for each in named)
         if foreign or not known:
-            what = f"{name} names {few(foreign, 4) or 'nothing'}, which is no part of the stack that is known here"
+            what = f"{name} names {few(foreign, 4) or 'nothing'}, which is not a part of the stack that is known here"
             yield "", Finding(RULE, "note" if known else "warning", what), {}
 
 

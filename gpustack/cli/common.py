@@ -27,7 +27,7 @@ MOST_JOBS = 512
 
 def add_compiling(parser: argparse.ArgumentParser) -> None:
     """Options of every verb that compiles."""
-    parser.add_argument("--no-cache", action="store_true", help="compute everything anew; the result is the same")
+    parser.add_argument("--no-cache", action="store_true", help="compute everything again; the result is the same")
     parser.add_argument("--jobs", type=processes, metavar="N", help="processes to use (default: one per processor)")
 
 

@@ -15,7 +15,7 @@ from ..text.regular import read_regular
 from .refusals import said
 
 NOT_YET = ("LIV001", "LIV002", "LIV603", "LIV604")
-"""What verify says where nobody could look, and of nodes that are still rolled, which is no error there."""
+"""What verify says where nobody could look, and of nodes that are still rolled, which is not an error there."""
 
 
 class Report(NamedTuple):

@@ -29,7 +29,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     which = diff.add_argument("cluster", metavar="CLUSTER|FILE", nargs="?", help="also what that does to this cluster")
     common.completed(which)
     diff.add_argument("--format", choices=["text", "json"], default="text", help="how to print the result")
-    diff.add_argument("--no-cache", action="store_true", help="compute everything anew; the result is the same")
+    diff.add_argument("--no-cache", action="store_true", help="compute everything again; the result is the same")
 
 
 def run(options: argparse.Namespace) -> int:

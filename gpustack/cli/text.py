@@ -100,7 +100,7 @@ def quoted(line: int, column: int, text: str) -> list[str]:
 
 
 def whole(value: Any) -> Any:
-    """VALUE without halves of characters, which stand for bytes of a file's name that are no UTF-8: no encoding has
+    """VALUE without halves of characters, which stand for bytes of a file's name that are not UTF-8: no encoding has
     them, and readers of JSON refuse them. They become the escapes that `printable` makes of them.
     """
     if isinstance(value, str):

@@ -77,7 +77,7 @@ class GuardedNode(process._NodeProcess):  # noqa: SLF001 - jsii has no other way
         except ValueError:
             message = None
         if not isinstance(message, dict) or not KEYS & message.keys():
-            raise self._failed(f"{shown(line)} is no answer" if line else "it closed its output", ended=not line)
+            raise self._failed(f"{shown(line)} is not an answer" if line else "it closed its output", ended=not line)
         return message
 
     def _line(self) -> bytes:

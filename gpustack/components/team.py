@@ -2,7 +2,7 @@
 doesn't know.
 
 It is any cdk8s construct that is made with (scope, id, inputs), or a Component. Its objects are told to be its own (an
-annotation, by which reviews judge them as foreign), are no Secrets, and go into the stage that it names.
+annotation, by which reviews judge them as foreign), are not Secrets, and go into the stage that it names.
 """
 
 from __future__ import annotations

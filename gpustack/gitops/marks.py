@@ -1,5 +1,5 @@
 """What a rendered object tells the engine that syncs it, as annotations: in which wave it is applied, that a failing
-node is no reason to wait, and that it must not be pruned.
+node is not a reason to wait, and that it must not be pruned.
 
 Solves three ways in which a sync that goes as written does harm:
 

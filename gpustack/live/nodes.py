@@ -160,7 +160,7 @@ def _offered(pool: Pool, node: Body) -> Iterator[Hit]:
         has = offers.pop(resource, 0)
         if has != number if number is not None else has == 0:
             told = "some" if number is None else number
-            yield Hit("LIV501", f"offers {has} {resource}; the pool {pool.name} comes to {told}", name, pool.path)
+            yield Hit("LIV501", f"offers {has} {resource}; the pool {pool.name} should have {told}", name, pool.path)
     for resource, has in offers.items():
         if has:
-            yield Hit("LIV501", f"offers {has} {resource}; the pool {pool.name} comes to none", name, pool.path)
+            yield Hit("LIV501", f"offers {has} {resource}; the pool {pool.name} should have none", name, pool.path)

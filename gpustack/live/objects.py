@@ -37,7 +37,7 @@ def unseen(state: State) -> Iterator[Hit]:
 
 
 def drift(rendered: Sequence[Body], state: State) -> Iterator[Hit]:
-    """Objects that are missing, or otherwise than rendered."""
+    """Objects that are missing, or differ from what is rendered."""
     for body in rendered:
         kind = kind_of(body)
         if kind not in state.objects:

@@ -2,7 +2,7 @@
 
 Solves: a driver for which there is no image, a runtime that is too old, a second device plugin show after the sync, in
 pods that wait. What nodes say of themselves is put into the policy, in the place of what that says of them, and its own
-rules are asked anew: what they find then, and did not before, is about these nodes. Rejected: rules over nodes, which
+rules are asked again: what they find then, and did not before, is about these nodes. Rejected: rules over nodes, which
 would say everything twice. What nobody looked at is listed, and never guessed.
 """
 
@@ -120,7 +120,7 @@ def told(node: Body) -> dict[str, Any]:
 
 
 def _otherwise(seen: Seen) -> Iterator[Hit]:
-    """What a node has otherwise than the policy says."""
+    """Where a node differs from what the policy says."""
     pool, has = seen.pool, dict(seen.has)
     memory, driver, product = has.pop("memory", 0), has.get("hostVersion"), has.get("gpuProduct", "")
     nominal = gpus.product(product).memory_gb if product in gpus.products() else 0

@@ -48,7 +48,7 @@ def complaints(
         if effect is None:
             unused += 1
         elif one in used and not effect.accepted:
-            yield f"the acceptance of {one.finding} by {one.by} was used by the merge that brought it: accept anew"
+            yield f"the acceptance of {one.finding} by {one.by} was used by the merge that brought it: accept it again"
         elif one.last < today:
             yield f"the acceptance of {one.finding} by {one.by} expired on {one.until}"
         elif (one.before, one.after) != (effect.before, effect.after) and not effect.accepted:

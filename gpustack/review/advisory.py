@@ -46,13 +46,13 @@ class Named(NamedTuple):
 
 
 def component_of(name: str) -> str:
-    """The part of the stack that an advisory calls NAME; "" where it is none."""
+    """The part of the stack that an advisory calls NAME; "" where it isn't one."""
     plain = name.lower().partition("@")[0].rpartition("/")[2].strip().removeprefix("nvidia ")
     return next((key for key, known in _data.load("advisories").items() if plain in (key, *known["names"])), "")
 
 
 def key_of(version: str) -> tuple[int, ...]:
-    """VERSION to compare by: 1.17 is 1.17.0. ValueError where it is none, or one before the version it names."""
+    """VERSION to compare by: 1.17 is 1.17.0. ValueError where it isn't one, or one before the version it names."""
     if re.search(r"-(?:rc|alpha|beta|dev)", version):
         raise ValueError(f"{version[:40]!r} comes before a version")
     return (*_versions.key(version), 0, 0, 0, 0)[:5]
@@ -125,7 +125,7 @@ def advisory(path: Path) -> tuple[str, list[Named]]:
         name = data["document"]["tracking"]["id"] if form is _csaf else data["id"]
         return str(name), [each._replace(branches=frozenset(spoken[each.component])) for each in found]
     except (KeyError, TypeError, AttributeError, IndexError, ValueError) as error:
-        what, why = f"{path.name} is no advisory that can be read", f"{type(error).__name__}: {str(error)[:120]}"
+        what, why = f"{path.name} is not an advisory that can be read", f"{type(error).__name__}: {str(error)[:120]}"
         remedy = "bring CSAF 2.0, OSV, or the form in gpustack's docs/upgrades.md"
         raise InputError.of("GPU084", what, location=Location(path.name), why=why, remedy=remedy) from None
 

@@ -26,7 +26,7 @@ Ringed = tuple["Rings", Mapping[str, str | None]]
 
 
 def effects(before: Ringed, after: Ringed, changed: Collection[str], today: datetime.date) -> Iterator[Effect]:
-    """What is told of the rings BEFORE and AFTER on the day TODAY, where the clusters CHANGED render otherwise."""
+    """What is told of the rings BEFORE and AFTER on the day TODAY, where the clusters CHANGED render differently."""
     old, new = before[0], after[0]
     texts = [{each.document.file: each.document.text for each in side.changes} for side in (old, new)]
     texts[0] |= {old.document.file: old.document.text} if old.document else {}
@@ -52,7 +52,7 @@ def effects(before: Ringed, after: Ringed, changed: Collection[str], today: date
             what = f"{way}; yet to come: {few(rest, 6) or 'none'}"
             yield repository.effect("IMP004", ROUTINE, each.document.file, what)
     if fleet and texts[0].get(fleet) != texts[1].get(fleet):
-        yield repository.effect("IMP004", ROUTINE, fleet, "who is in which ring, and what rings ask, is said otherwise")
+        yield repository.effect("IMP004", ROUTINE, fleet, "who is in which ring, or what rings ask, has changed")
     total, touched = Counter(after[1].values()), dict[str | None, list[str]]()
     for cluster in sorted(changed):
         touched.setdefault(after[1].get(cluster), []).append(cluster)
@@ -63,7 +63,7 @@ def effects(before: Ringed, after: Ringed, changed: Collection[str], today: date
 
 
 def _hasty(was: Change | None, change: Change, old: Rings, today: datetime.date) -> Iterator[str]:
-    """What CHANGE, which WAS otherwise, goes around."""
+    """What CHANGE, which WAS different, goes around."""
     start, rollout, came = was.rollout.ring if was else None, change.rollout, was.rollout.came if was else None
     further = old.place(rollout.ring) > old.place(start)
     if further and came and rollout.came:
@@ -120,7 +120,7 @@ def _looser(before: Ringed, after: Ringed) -> Iterator[str]:
             yield f"the ring {ring.name} soaks for less, or asks for less"
     gone = [ring.name for ring in old.rings if ring.name not in rings]
     if gone:
-        yield f"rings are gone, or called otherwise: {few(gone, 6)}"
+        yield f"rings are gone, or renamed: {few(gone, 6)}"
     kept = [ring.name for ring in old.rings if ring.name in rings]
     if kept != [ring.name for ring in new.rings if ring.name in kept]:
         yield "rings come in another order"

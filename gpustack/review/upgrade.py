@@ -58,7 +58,7 @@ def concerned(cluster: Cluster, asked: Asked, named: Collection[str]) -> list[Po
 
 
 def changes(cluster: Cluster, asked: Asked, named: Collection[str]) -> Tree:
-    """What the spec of CLUSTER would say otherwise after the upgrade, as a layer over it."""
+    """What the spec of CLUSTER would say differently after the upgrade, as a layer over it."""
     brings, driver = oses.openshift(asked["ocp"]), asked["driver"]
     of_cluster: Tree = {"kubernetesVersion": asked["kubernetes"] or brings.get("kubernetes")}
     of_cluster |= {"openshift": {"version": asked["ocp"]}} if asked["ocp"] else {}

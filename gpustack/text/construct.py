@@ -91,7 +91,7 @@ class Builder:
                 self.refuse_number(node, "is too large for a number")
             return number
         if _NOT_FINITE.match(value):
-            self.refuse_number(node, "is no number that Kubernetes or JSON can hold")
+            self.refuse_number(node, "is not a number that Kubernetes or JSON can hold")
         return value
 
     def integer(self, node: Node, value: str, base: int) -> int:

@@ -195,7 +195,7 @@ def _ordered(body: dict[str, Any], first: tuple[str, ...]) -> list[str]:
     try:
         keys = sorted(body)
     except TypeError:
-        raise _RefusedError("has keys that are no strings; quote them where they are written") from None
+        raise _RefusedError("has keys that are not strings; quote them where they are written") from None
     for key in reversed(first):
         if key in body:
             keys.remove(key)

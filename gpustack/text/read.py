@@ -32,7 +32,7 @@ class Document:
 def read(path: pathlib.Path, display: str) -> Document:
     """Read the policy or layer file PATH; DISPLAY is its name in messages.
 
-    Raises InputError (GPU001 to GPU010) for whatever is no single YAML 1.2 mapping of strings to plain values.
+    Raises InputError (GPU001 to GPU010) for whatever is not a single YAML 1.2 mapping of strings to plain values.
     """
     raw = load_bytes(path, display)
     text = decode(raw, display)

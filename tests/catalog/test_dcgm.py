@@ -149,7 +149,7 @@ def test_metrics_of_other_exporters(written: str, meant: tuple[str, ...] | None)
 
 
 def test_labels_of_a_series() -> None:
-    """What the exporter writes of a GPU and its pod (dcgm-metrics.yaml), and what the scrape adds; the pod's labels are
+    """What the exporter writes of a GPU and its pod (dcgm.yaml), and what the scrape adds; the pod's labels are
     renamed unless they are honored, and what rows of the file bring is not among them.
     """
     own = {"gpu", "UUID", "pci_bus_id", "device", "modelName", "Hostname"}

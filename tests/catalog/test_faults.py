@@ -54,7 +54,7 @@ def test_faults_are_sound(fault: faults.Fault) -> None:
     ],
 )
 def test_versions_with_a_fault(component: str, version: str, names: list[str]) -> None:
-    """Both ends of a range of releases.yaml known_bad_combinations have the fault, their neighbours don't."""
+    """Both ends of a range of faults.yaml have the fault, their neighbours don't."""
     assert [fault.name for fault in faults.faults_of(component, version)] == names
 
 

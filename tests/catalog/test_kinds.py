@@ -149,11 +149,11 @@ def test_a_definition_that_preserves_unknown_fields_closes_nothing(judge: Judge)
 
 
 def test_an_error_names_the_kind_and_not_kubernetes(tmp_path: Path) -> None:
-    """Who wrote a field that isn't there is told of which kind it is none, and the nearest one."""
+    """Who wrote a field that isn't there is told which kind lacks it, and the nearest one."""
     known = folder(tmp_path, definition(("v1", {"type": "object", "properties": {"replicas": {"type": "integer"}}})))
     body = {"apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"name": "a"}, "spec": {"replica": 1}}
     (finding,) = validate(body, "1.34", known)
-    assert finding.what == "Widget a: spec.replica is no field of example.com/v1 Widget"
+    assert finding.what == "Widget a: spec.replica is not a field of example.com/v1 Widget"
     assert (finding.path, finding.remedy) == ("spec.replica", "did you mean replicas?")
 
 
@@ -307,7 +307,7 @@ def test_kinds_that_gpustack_knows_are_never_taken_from_there(tmp_path: Path) ->
 
 
 def test_the_digest_is_of_the_content(tmp_path: Path) -> None:
-    """Equal files, equal digest; any change is another, and nothing is none."""
+    """Equal files, equal digest; any change is another, and no file has none."""
     first = folder(tmp_path / "a", definition(("v1", OBJECT)))
     second = folder(tmp_path / "b", definition(("v1", OBJECT)))
     third = folder(tmp_path / "c", definition(("v1", {"type": "object"})))

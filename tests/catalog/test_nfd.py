@@ -50,7 +50,7 @@ def test_features() -> None:
     ],
 )
 def test_labels_of_nodes(key: str, known: bool, discovered: bool) -> None:
-    """Families of labels are known by their form (device-plugin-config.yaml gfd_labels, operator.md 2)."""
+    """Families of labels are known by their form (node-labels.yaml, operator.md 2)."""
     assert (node_labels.known(key), node_labels.by_discovery(key)) == (known, discovered)
 
 

@@ -306,7 +306,7 @@ def test_reading_a_platform_reads_nothing_else(files_read: list[str]) -> None:
 
 
 def test_what_node_images_bring() -> None:
-    """The platforms whose preset leaves a component to the node say why, and those alone (platforms.yaml)."""
+    """The platforms whose preset leaves a component to the node say why, and those alone (data/platforms)."""
     for name in platforms.names():
         found, preset = platform(name), defaults(name, "v26.7.0", "1.34")
         off = {section for section, values in preset.items() if values.get("enabled") is False}

@@ -1,4 +1,4 @@
-"""Releases: complete, consistent, cheap to read, and helpful about names that are none."""
+"""Releases: complete, consistent, cheap to read, and helpful about names that aren't there."""
 
 from __future__ import annotations
 

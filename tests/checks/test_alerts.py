@@ -19,9 +19,13 @@ ON = "cluster: {monitoring: true}\nnodePools: [{name: a, os: ubuntu22.04, nodeSe
     [
         ("{rules: {XidFatel: {nodes: 3}}}", "there is no alert XidFatel", "did you mean XidFatal"),
         ("{rules: {GPUStackXidFatal: {nodes: 3}}}", "there is no alert GPUStackXidFatal", "write XidFatal"),
-        ("{rules: {GpuHot: {threshold: 95}}}", "95 is no threshold of GpuHot, which counts degrees", "from 0 to 30"),
-        ("{rules: {GpuHot: {perPool: {a: {threshold: 31}}}}}", "31 is no threshold of GpuHot", "from 0 to 30"),
-        ("{rules: {ReconcilerRolloutStands: {threshold: 90}}}", "90 is no threshold", "from 600 to 604800"),
+        (
+            "{rules: {GpuHot: {threshold: 95}}}",
+            "95 can't be the threshold of GpuHot, which counts degrees",
+            "from 0 to 30",
+        ),
+        ("{rules: {GpuHot: {perPool: {a: {threshold: 31}}}}}", "31 can't be the threshold of GpuHot", "from 0 to 30"),
+        ("{rules: {ReconcilerRolloutStands: {threshold: 90}}}", "90 can't be the threshold", "from 600 to 604800"),
         ("{rules: {AllocatedIdle: {threshold: 0}}}", "which counts percent", "from 1 to 50"),
         ("{rules: {DriverCrashLoop: {threshold: 0}}}", "which counts restarts in an hour", "from 1 to 11"),
         ("{rules: {ExporterRestarts: {threshold: 0}}}", "which counts restarts in an hour", "from 1 to 11"),
@@ -33,10 +37,14 @@ ON = "cluster: {monitoring: true}\nnodePools: [{name: a, os: ubuntu22.04, nodeSe
         ),
         ("{silence: [{alert: Xid, reason: x, until: '2027-01-01'}]}", "there is no alert Xid", "did you mean XidFatal"),
         ("{silence: [{alert: XidFatal, reason: x, until: '2027-02-30'}]}", "'2027-02-30' is not a day", ""),
-        ("{silence: [{alert: XidFatal, reason: '{{ x }}', until: '2027-01-01'}]}", "'{{ x }}' is no reason", ""),
+        (
+            "{silence: [{alert: XidFatal, reason: '{{ x }}', until: '2027-01-01'}]}",
+            "'{{ x }}' is not a valid reason",
+            "",
+        ),
         ("{labels: {severity: high}}", "alerts have the label severity themselves", "use alerts.severities"),
-        ("{labels: {a-b: high}}", "'a-b' is no label of a series", ""),
-        ("{runbooks: wiki}", "'wiki' is no web address", ""),
+        ("{labels: {a-b: high}}", "'a-b' is not a valid label of a series", ""),
+        ("{runbooks: wiki}", "'wiki' is not a valid web address", ""),
     ],
 )
 def test_what_is_refused(alerts: str, what: str, remedy: str) -> None:

@@ -17,11 +17,11 @@ LIST = 'dcgmExporter: {config: {data: "DCGM_FI_DEV_GPU_TEMP, gauge, Temperature\
     [
         ("{leaveOut: [migs]}", "'mig'"),
         ("{output: helm}", "'grafanaOperator'"),
-        ("{folder: ../etc}", "'../etc' is no folder"),
-        ("{folder: GPUs/..}", "'GPUs/..' is no folder"),
-        ("{clusterLabel: a-b}", "'a-b' is no label of a series"),
-        ("{clusterLabel: 'a\"} or up{b'}", "is no label of a series"),
-        ("{namespace: Grafana}", "'Grafana' is no DNS label"),
+        ("{folder: ../etc}", "'../etc' is not a valid folder"),
+        ("{folder: GPUs/..}", "'GPUs/..' is not a valid folder"),
+        ("{clusterLabel: a-b}", "'a-b' is not a valid label of a series"),
+        ("{clusterLabel: 'a\"} or up{b'}", "is not a valid label of a series"),
+        ("{namespace: Grafana}", "'Grafana' is not a valid DNS label"),
     ],
 )
 def test_what_is_refused(dashboards: str, what: str) -> None:

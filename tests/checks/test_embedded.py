@@ -108,7 +108,7 @@ def test_what_nobody_reads_is_not_judged(off: str) -> None:
     ],
 )
 def test_resources_that_no_node_has(strategy: str, name: str, remedy: str) -> None:
-    """Which names there are depends on the MIG strategy (device-plugin-config.yaml, B33)."""
+    """Which names there are depends on the MIG strategy (plugin-config.yaml, B33)."""
     text = f"sharing: {{timeSlicing: {{resources: [{{name: {name}, replicas: 2}}]}}}}\n"
     found = said("GPU504", f"mig: {{strategy: {strategy}}}\n{PLUGIN}        {text}")
     assert [finding.remedy.startswith(remedy) for finding in found] == ([True] if remedy else [])

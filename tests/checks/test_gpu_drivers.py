@@ -44,7 +44,7 @@ def policy(product: str, version: str, modules: str = "auto") -> str:
     ],
 )
 def test_versions_that_support_a_gpu(product: str, version: str, refused: bool) -> None:
-    """Minimum and last branch of support-matrix.yaml; what is uncertain, or not known, is no error."""
+    """Minimum and last branch of drivers.yaml; what is uncertain, or not known, is no error."""
     assert paths("GPU420", policy(product, version)) == (["spec.driver.version"] if refused else [])
 
 

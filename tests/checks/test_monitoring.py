@@ -28,7 +28,7 @@ EXPR = "spec.extraObjects[0].spec.groups[0].rules[0].expr"
     ],
 )
 def test_alerts_that_never_fire(expression: str, rule: str, remedy: str) -> None:
-    """Each kind of wrong name has its rule, at the expression, with what to write (dcgm-metrics.yaml)."""
+    """Each kind of wrong name has its rule, at the expression, with what to write (dcgm.yaml)."""
     (found,) = said(rule, alert(expression))
     assert found.path == EXPR
     assert found.remedy.startswith(remedy)

@@ -43,7 +43,7 @@ def test_pools_with_different_runtimes(cluster: str, own: str, found: list[str])
     ],
 )
 def test_sources(value: str, refused: bool) -> None:
-    """The values of platforms.yaml toolkit_env, and nothing else; only what begins with file= is moved below /host
+    """The values of operator.md 7.2, and nothing else; only what begins with file= is moved below /host
     (operator.md 7.2)."""
     snippet = f"toolkit: {{env: [{{name: RUNTIME_CONFIG_SOURCE, value: '{value}'}}]}}"
     assert bool(paths("GPU469", snippet)) == refused
@@ -66,7 +66,7 @@ def test_spaces_have_a_remedy_that_passes() -> None:
     ],
 )
 def test_command_of_another_containerd(platform: str, value: str, found: bool) -> None:
-    """k0s and MicroK8s are told the file (platforms.yaml); for RKE2 nothing is said."""
+    """k0s and MicroK8s are told the file (data/platforms); for RKE2 nothing is said."""
     snippet = (
         f"cluster: {{platform: {platform}}}\ntoolkit: {{env: [{{name: RUNTIME_CONFIG_SOURCE, value: '{value}'}}]}}"
     )
@@ -87,7 +87,7 @@ def test_command_of_another_containerd(platform: str, value: str, found: bool) -
     ],
 )
 def test_what_is_the_default_is_not_refused(platform: str, name: str, value: str, rules: list[str]) -> None:
-    """A path that the toolkit gets without the line too (operator.md 7.2; platforms.yaml has none for RKE2) is no
+    """A path that the toolkit gets without the line too (operator.md 7.2; data/platforms has none for RKE2) is no
     error, and drop-in files count like the configuration."""
     snippet = f"cluster: {{platform: {platform}}}\ntoolkit: {{env: [{{name: {name}, value: {value}}}]}}"
     assert [rule for rule in ("GPU456", "GPU463") if paths(rule, snippet)] == rules

@@ -101,7 +101,7 @@ IDLE: dict[str, dict[str, Any]] = {
     "gds.args": {"gds": {"args": ["-x"]}},
     "gdrcopy.args": {"gdrcopy": {"args": ["-x"]}},
 }
-"""Fields that nothing acts on (releases.yaml deprecated_or_noop_fields, operator.md 5.2 and 15)."""
+"""Fields that nothing acts on (operator.md 5.2 and 15)."""
 
 
 @pytest.mark.parametrize("path", IDLE)

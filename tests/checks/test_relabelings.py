@@ -121,7 +121,7 @@ def test_memory_of_the_engine() -> None:
 
 
 def test_nri_and_cri_o() -> None:
-    """CRI-O 1.34 is the first with the NRI that is needed (platforms.yaml nri); OpenShift 4.20 has 1.33."""
+    """CRI-O 1.34 is the first with the NRI that is needed (the operator's documentation); OpenShift 4.20 has 1.33."""
     on = {"cdi": {"enabled": True, "nriPluginEnabled": True}}
     for version, wanted in (("1.33", True), ("1.34", False)):
         cluster = {"kubernetesVersion": version, "containerRuntime": "cri-o"}

@@ -306,7 +306,7 @@ def test_each_driver_is_looked_at() -> None:
     ],
 )
 def test_faults_of_components(rule: str, snippet: str, path: str) -> None:
-    """Each of releases.yaml's known bad combinations is found where it shows, and nowhere else."""
+    """Each of the release notes' bad combinations is found where it shows, and nowhere else."""
     assert paths(rule, snippet) == ([path] if path else [])
 
 

@@ -1,6 +1,6 @@
 """`gpustack can-upgrade`: what stands against an upgrade before it is made, what is known to be there, what isn't.
 
-SM is the table of what NVIDIA documents (support-matrix.yaml of the facts, which names its pages).
+SM is the table of what NVIDIA documents (its platform support pages).
 """
 
 from __future__ import annotations
@@ -110,7 +110,7 @@ QUESTIONS: dict[str, tuple[dict[str, Any], str, int, str]] = {
     # SM life_cycle_per_docs.upgrade: same line or next line
     "a release further than the next line": (cluster(JAMMY, **OLD), "--release v26.7.0", 2, "goes over v26.3.3"),
     "the next line": (cluster(JAMMY, release="v26.3.3"), "--release v26.7.0", 0, "the step from v26.3.3 to v26.7.0"),
-    # platforms.yaml eks-al2023: nodes bring the driver
+    # platforms/eks-al2023.yaml: nodes bring the driver
     "nodes that bring their driver": (
         {"cluster": {"kubernetesVersion": "1.34", "platform": "eks-al2023"}, "nodePools": [pool(os="amzn2023")]},
         "--kernel 6.12.40-63.114.amzn2023.x86_64",

@@ -61,7 +61,7 @@ CUT: dict[str, Any] = {"mig": {"strategy": "single"}, "migManager": {"enabled": 
 
 
 def test_one_name_for_different_things(project: Project) -> None:
-    """With the strategy single an instance of MIG is a nvidia.com/gpu (device-plugin-config.yaml), as a whole GPU and a
+    """With the strategy single an instance of MIG is a nvidia.com/gpu (plugin-config.yaml), as a whole GPU and a
     share of one are: a sum over several of these is of nothing. What is the same is added up, across clusters as well.
     """
     whole, quarter = {**POOL, "count": 1}, {**T4, "sharing": {"timeSlicing": {"replicas": 4}}}

@@ -111,7 +111,7 @@ def test_a_custom_resource(project: Project, install: Install) -> None:
 @pytest.mark.parametrize(
     ("section", "path", "said"),
     [
-        ({"namespace": ["a"], "namespaces": ["a"]}, "spec.constructs.isolation.namespace", "is no field"),
+        ({"namespace": ["a"], "namespaces": ["a"]}, "spec.constructs.isolation.namespace", "is not a field"),
         ({}, "spec.constructs.isolation", "namespaces is missing"),
         ({"namespaces": "a"}, "spec.constructs.isolation.namespaces", "valid list"),
         ({"namespaces": []}, "spec.constructs.isolation.namespaces", "at least 1 item"),

@@ -187,7 +187,7 @@ def test_two_checkouts_have_numbers(merged: Project, tmp_path: Path) -> None:
 
 
 def test_two_checkouts_that_render_the_same(merged: Project, tmp_path: Path) -> None:
-    """What a policy says otherwise is told between two folders as well, though nothing is rendered otherwise; one that
+    """What a policy says differently is told between two folders, though nothing is rendered differently; one that
     renders to something else than is in its folder isn't asked.
     """
     merged.policy("one", nodePools=[POOL], **ON)
@@ -213,7 +213,7 @@ def test_a_file_that_is_no_object(merged: Project, tmp_path: Path) -> None:
     (other / "one" / "base").mkdir(parents=True)
     (other / "one" / "base" / "x.yaml").write_text("just text")
     ran = merged.run("diff", other, merged.dist)
-    assert (ran.code, "one/base/x.yaml is no Kubernetes object" in ran.err) == (4, True)
+    assert (ran.code, "one/base/x.yaml is not a Kubernetes object" in ran.err) == (4, True)
 
 
 def test_a_project_below_the_repository(project: Project) -> None:

@@ -85,7 +85,7 @@ def rendered(project: Project, **env: str | None) -> dict[str, bytes]:
 
 
 def test_damaged_cache(clusters: Project, tmp_path: Path) -> None:
-    """Entries that were cut off, emptied or changed in one bit are computed anew; so are those of another version."""
+    """Entries that were cut off, emptied or changed in one bit are computed again; so are those of another version."""
     cache = tmp_path / "damaged"
     good = rendered(clusters, GPUSTACK_CACHE=str(cache))
     for number, entry in enumerate(sorted(path for path in cache.rglob("*") if path.is_file())):

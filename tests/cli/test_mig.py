@@ -63,7 +63,7 @@ def test_plan(project: Project) -> None:
         (["plan", "NVIDIA-H200", "--want", "1g.10gb=1"], 2, "GPU301", "no MIG profile 1g.10gb"),
         (["plan", "NVIDIA-L4"], 2, "GPU303", "takes no MIG"),
         (["list", "NVIDIA-H100-80GB"], 4, "GPU026", "no GPU product"),
-        (["plan", H100, "--want", "1g"], 4, "GPU026", "no MIG profile"),
+        (["plan", H100, "--want", "1g"], 4, "GPU026", "not a MIG profile"),
         (["plan", "NVIDIA-RTX-PRO-4500-Blackwell"], 4, "GPU026", "isn't known"),
         (["plan"], 4, "GPU026", "PRODUCT"),
         ([], 4, "GPU026", "ACTION"),

@@ -260,8 +260,8 @@ def test_one_ring_at_a_time_unless_somebody_says_why(small: Project) -> None:
         (["wave", "--to", "elsewhere"], "can't go from canary to elsewhere"),
         (["wave", "--to", "canary"], "can't go from canary to canary"),
         (["wave", "--back", "--skip", "x"], "--skip goes with --to"),
-        (["wave", "--back", "--verified", "nothing.json"], "nothing.json is no report"),
-        (["wave", "--back", "--verified", "policies/fleet.yaml"], "policies/fleet.yaml is no report"),
+        (["wave", "--back", "--verified", "nothing.json"], "nothing.json is not a report"),
+        (["wave", "--back", "--verified", "policies/fleet.yaml"], "policies/fleet.yaml is not a report"),
     ],
 )
 def test_what_is_asked_in_vain(small: Project, words: list[str], what: str) -> None:

@@ -125,7 +125,7 @@ def test_what_is_wrong_is_told_with_its_place(project: Project) -> None:
     project.policy("a", extraObjects=[{**POOL, "spec": {"wieght": 1}}])
     ran = project.run("render")
     assert ran.code == 2
-    assert "GPU901: NodePool gpus: spec.wieght is no field of karpenter.example/v1 NodePool" in ran.err
+    assert "GPU901: NodePool gpus: spec.wieght is not a field of karpenter.example/v1 NodePool" in ran.err
     assert "did you mean weight?" in ran.err
     project.policy("a", extraObjects=[{**POOL, "metadata": {"name": "gpus", "namespace": "x"}}])
     ran = project.run("render")
@@ -156,7 +156,7 @@ def test_a_changed_schema_counts_at_once(project: Project) -> None:
         "updated: karpenter.example/v1 NodePool, Cluster",
         "removed: karpenter.example/v1beta1 NodePool, Cluster (nodepools.karpenter.example serves it no longer)",
     ]
-    assert "requirements is no field" in project.run("check").err
+    assert "requirements is not a field" in project.run("check").err
     add(project, POOLS)
     assert project.run("check").code == 0
 

@@ -2,7 +2,7 @@
 
 Each case (an event, an engine, a cluster) says of what it holds: the digests of what that cluster is rendered to, of
 the code of gpustack/gitops/ and of gpustack/reconciler/ with gpustack/api/, and the versions of the programs. So it may
-be brought up to date in parts: what was tried anew takes the place of what stood there, all else stays, and `stale`
+be brought up to date in parts: what was tried again takes the place of what stood there, all else stays, and `stale`
 says which cases are about something that is no longer here.
 
 Comments, docstrings, imports and the names of files are no part of the code's digests: nothing of that runs.

@@ -43,7 +43,7 @@ def test_renders_what_the_operator_creates(release: str, name: str, tmp_path: Pa
 
 
 def test_every_deviation_is_needed(tmp_path: Path, store: Store) -> None:
-    """A deviation that no case needs is out of date; one without a reason is none."""
+    """A deviation that no case needs is out of date; one without a reason isn't one."""
     deviations = read_deviations()
     for release, name in CASES:
         differences(name, case(release, name).facts, facts_of(render(release, name, tmp_path, store)), deviations)

@@ -231,7 +231,7 @@ FAULTS: dict[str, tuple[Callable[[list[Body]], object], str, str, str]] = {
     "no GPU": (status("allocatable", {}), "LIV501", "offers 0 nvidia.com/gpu", POOL),
     "other name": (
         status("allocatable", {"nvidia.com/gpu": "8", "nvidia.com/gpu.shared": "4"}),
-        "LIV501", "offers 4 nvidia.com/gpu.shared; the pool training comes to none", POOL,
+        "LIV501", "offers 4 nvidia.com/gpu.shared; the pool training should have none", POOL,
     ),
     "MIG": (label("nvidia.com/mig.config.state", "failed"), "LIV502", "mig.config.state is failed", f"{POOL}.sharing"),
     "stalled": (

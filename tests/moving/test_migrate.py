@@ -247,7 +247,7 @@ def test_a_driver_of_another_name_is_refused(project: Project) -> None:
 
 
 def test_a_driver_that_is_not_rendered_or_new_is_refused(project: Project) -> None:
-    """A driver that only one of both sides has is told with a remedy, as is another namespace."""
+    """A driver that only one of the two sides has is told with a remedy, as is another namespace."""
     objects = prepared(project, PLAIN, driver={"enabled": False}, carried=[])
     found = plan(project)
     assert [each["fate"] for each in found["daemonSets"] if each["driver"]] == ["refused"]

@@ -300,7 +300,7 @@ COMBINATIONS: list[Mistake] = [
     (
         {"extraObjects": [{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "../a"}}]},
         ("extraObjects", 0, "metadata", "name"),
-        "no name of a Kubernetes object",
+        "not a valid name of a Kubernetes object",
     ),
     (
         {"extraObjects": [{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a", "namespace": "A_b"}}]},

@@ -77,7 +77,7 @@ def test_known_keys_without_a_value(body: str, fleet: Fleet) -> None:
             "daemonsets.podSecurityContext.sysctls[].name",
         ),
         ("driver: {use_ocp_driver_toolkit: true}", "driver.use_ocp_driver_toolkit", "operator.use_ocp_driver_toolkit"),
-        # names of the chart's values (facts/releases.yaml)
+        # names of the chart's values (chart_names.yaml)
         ("driver: {nvidiaDriverCRD: {enabled: true}}", "driver.nvidiaDriverCRD", "driver.useNvidiaDriverCRD"),
         (
             "driver: {upgradePolicy: {gpuPodDeletion: {force: true}}}",

@@ -91,7 +91,7 @@ def test_it_may_stand_in_a_layer() -> None:
 def test_what_is_not_whole_changes_nothing(section: dict[str, str]) -> None:
     """A name without path, or without tag and digest, is no whole reference."""
     found = merged({"toolkit": section}).spec["toolkit"]
-    assert (found["repository"], found["version"]) == ("nvcr.io/nvidia/k8s", "v1.20.0")  # facts/releases.yaml
+    assert (found["repository"], found["version"]) == ("nvcr.io/nvidia/k8s", "v1.20.0")  # data/releases
 
 
 def test_what_a_person_wrote_stays() -> None:

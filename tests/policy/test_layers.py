@@ -36,7 +36,7 @@ def policy(text: str, file: str = "p.yaml") -> Part:
 
 
 def test_maps_merge_by_key_and_scalars_are_replaced() -> None:
-    """A key of either part is there; one of both has the later value, at any depth; the order is that of appearance."""
+    """A key of either part is there; one in both has the later value, at any depth; the order is that of appearance."""
     found = merged({"a": 1, "m": {"x": 1, "y": {"z": 1}}}, {"m": {"y": {"w": 2}, "x": 2}, "b": 3})
     assert found == {"a": 1, "m": {"x": 2, "y": {"z": 1, "w": 2}}, "b": 3}
     assert list(found) == ["a", "m", "b"]

@@ -20,7 +20,7 @@ def effective(**cluster: Any) -> ClusterPolicySpec:
 
 def test_defaults_of_openshift() -> None:
     """By its platform or by `cluster.openshift`: monitoring is there, node feature discovery is not ours, the namespace
-    is that of OpenShift's catalogue (platforms.yaml, openshift)."""
+    is that of OpenShift's catalogue (platforms/openshift.yaml)."""
     for said in ({"platform": "openshift"}, {"openshift": {"version": "4.20"}}):
         spec = effective(**said)
         assert (spec.cluster.monitoring, spec.nfd.enabled) == (True, False)

@@ -135,7 +135,7 @@ def test_a_change_that_can_not_be_used(fleet: Ringed, kind: str, text: str, rule
     [
         ("spec: {rings: []}\n", "GPU018", 3, "rings"),
         ('spec: {rings: [{name: a, clusters: ["*"]}, {name: a, clusters: [b]}]}\n', "GPU011", 3, "a"),
-        ('spec: {rings: [{name: a, clusters: ["*"], soak: 1 day}]}\n', "GPU018", 3, "no duration"),
+        ('spec: {rings: [{name: a, clusters: ["*"], soak: 1 day}]}\n', "GPU018", 3, "not a valid duration"),
         ('spec: {rings: [{name: a, clusters: ["*"], require: {findings: some}}]}\n', "GPU018", 3, "findings"),
     ],
 )

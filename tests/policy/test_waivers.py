@@ -100,7 +100,7 @@ def test_nothing_may_be_missing(tmp_path: Path, line: str, rule: str, path: str)
     ],
 )
 def test_what_is_refused(tmp_path: Path, old: str, new: str, rule: str) -> None:
-    """Words that say nothing, days that are none, ids that are none and keys that are not known are refused at their
+    """Words that say nothing, days and ids that aren't any, and keys that are not known are refused at their
     line."""
     assert old in GOOD
     (found,) = refused(tmp_path, GOOD.replace(old, new))

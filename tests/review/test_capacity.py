@@ -116,7 +116,7 @@ MPS_WINS = yaml.safe_dump(
     ],
 )
 def test_per_node(pool: dict[str, Any], sections: dict[str, Any], per_node: dict[str, int]) -> None:
-    """What a node with eight GPUs offers (device-plugin-config.yaml)."""
+    """What a node with eight GPUs offers (plugin-config.yaml)."""
     found = of(pool, **sections)
     assert found.per_node == per_node
     assert found.unknown == ()

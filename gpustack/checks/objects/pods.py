@@ -77,7 +77,7 @@ def wrong_amounts(container: dict[str, Any]) -> Iterator[tuple[Path, str, str, s
 
 
 def _malformed(container: dict[str, Any]) -> Iterator[tuple[Path, str, str, str]]:
-    """As `wrong_amounts`: what is no amount at all, whether of a request or of a limit."""
+    """As `wrong_amounts`: what is not an amount at all, whether of a request or of a limit."""
     resources, why = container.get("resources"), "the API server refuses the pod"
     if not isinstance(resources, dict | None):
         yield (), f"resources is {sort_of(resources)}, not a mapping", why, "write limits and requests below it"

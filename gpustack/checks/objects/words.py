@@ -49,8 +49,8 @@ def _number(value: Any) -> bool:
 
 
 def _no_share(value: Any, field: str) -> str:
-    """In which way VALUE is no number of pods and no percentage, "" for one that is."""
-    if value is None or isinstance(value, bool):  # what is no text and no number, the schema refuses
+    """In which way VALUE is neither a number of pods nor a percentage, "" for one that is."""
+    if value is None or isinstance(value, bool):  # what is neither text nor number, the schema refuses
         return ""
     if isinstance(value, int):
         return f"{value}" if value < 0 else ""

@@ -1,6 +1,6 @@
 """Rules about which configuration is meant: names of ConfigMaps and of their keys.
 
-A ConfigMap that nobody reads, and a key that it doesn't have, are no errors to the API server: pods wait, or run
+A ConfigMap that nobody reads, and a key that it doesn't have, are not errors to the API server: pods wait, or run
 without.
 """
 

@@ -1,8 +1,8 @@
 """A hand-over, carried out: the requests of one step after another, each on what the plan has seen.
 
-Before and after each step the cluster is looked at anew, and the plan is made anew. Nothing goes on where something is
-otherwise than in the plan's file, while the Lease is another's, or where a trial of the apply shows another template of
-a driver. What is done is written down in the cluster before it is done, so that somebody else can go on, or back.
+Before and after each step the cluster is looked at again, and the plan is made again. Nothing goes on where something
+differs from the plan's file, while the Lease is another's, or where a trial of the apply shows another template of a
+driver. What is done is written down in the cluster before it is done, so that somebody else can go on, or back.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ LAST = "remove"
 """The step that is only done where it is named."""
 
 
-def refused(what: str, why: str = "", remedy: str = "make the plan anew, read it, and run that") -> InputError:
+def refused(what: str, why: str = "", remedy: str = "make the plan again, read it, and run that") -> InputError:
     """The error for a hand-over that doesn't go on."""
     return InputError.of("GPU939", what, why=why, remedy=remedy)
 

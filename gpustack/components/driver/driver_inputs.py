@@ -10,7 +10,7 @@ kernel. A pool whose `driver` overrides fields of that section has a DaemonSet o
   would take the driver from all nodes of the pool in the moment in which the override is applied, workloads and all
   (reconciler.md L38). A label is set node by node, by whoever drains the node first.
 - The other DaemonSets keep their names, also where all pools of their system have a driver of their own: a node that
-  nobody has labelled yet is theirs. Their pods gain the affinity, which is no part of what is installed: none restarts.
+  nobody has labelled yet is theirs. Their pods gain the affinity, which isn't part of what is installed: none restarts.
 """
 
 from __future__ import annotations

@@ -111,7 +111,7 @@ def daemonset_name(kind: DriverType, tag: str, driver: str, variant: str = "") -
 
     The operator ends the name in a hash of an object's UID (operator.md 10.2). There is no object here, so the name
     says whose it is, and ends in a hash of what it says, because names are cut at 63 characters. Both are the same in
-    every render, whatever else the policy says. What a driver installs is no part of them: a new version would be a new
+    every render, whatever else the policy says. What a driver installs isn't part of them: a new version would be a new
     DaemonSet, and every node would lose its driver at once instead of one after the other.
 
     VARIANT tells apart the DaemonSets of one driver on one system: its kernel, or its version of RHCOS.

@@ -86,7 +86,7 @@ def from_cluster(cluster: Cluster) -> AlertsInputs | None:
 
 
 def probe(cluster: Cluster) -> str:
-    """A metric that the exporter serves of each GPU: of the policy's list the first that is no profiling counter."""
+    """A metric that the exporter serves of each GPU: of the policy's list the first that is not a profiling counter."""
     have = served(cluster.spec) or {}
     rows = [name for name, kind in have.items() if kind != "label" and not name.startswith("DCGM_FI_PROF_")]
     return PROBE if PROBE in rows or not rows else rows[0]

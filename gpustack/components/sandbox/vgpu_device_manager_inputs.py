@@ -14,8 +14,8 @@ class VgpuDeviceManagerInputs(OperandInputs):
     """`config` is a ConfigMap of the policy, "" for the default one, which differs between releases; `default` the set
     of devices of nodes that no label gives one.
 
-    What the ConfigMap holds is no input on purpose: pods that restart for it would delete and make the devices of all
-    nodes at once. A new set comes to a node by its label.
+    What the ConfigMap holds isn't an input, on purpose: pods that restart for it would delete and make the devices of
+    all nodes at once. A new set comes to a node by its label.
     """
 
     config: str = ""

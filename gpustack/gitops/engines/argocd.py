@@ -40,7 +40,7 @@ OPTIONS = "argocd.argoproj.io/sync-options"
 IGNORE_HEALTH = "argocd.argoproj.io/ignore-healthcheck"
 LAST_WAVE = len(STAGES)
 COMPARE = {"argocd.argoproj.io/compare-options": "ServerSideDiff=true"}
-"""The API server says what an apply would change, so what it defaults is no difference."""
+"""The API server says what an apply would change, so what it defaults is not a difference."""
 HEALTH_KEY = "resource.customizations.health.gpustack.dev_NodePolicy"
 RETRY = {"limit": 8, "backoff": {"duration": "10s", "factor": 2, "maxDuration": "10m"}}
 """The first attempt comes soon: Argo CD waits 3 s for a new CRD to be served, and several API servers take 5. The last

@@ -87,7 +87,7 @@ class Installation:
 
 @contextlib.contextmanager
 def understood(what: str, where: Location | None = None) -> Iterator[None]:
-    """Raise InputError where WHAT, which somebody else wrote, has not the form that its kind has."""
+    """Raise InputError where WHAT, which somebody else wrote, doesn't have the form of its kind."""
     try:
         yield
     except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:

@@ -22,7 +22,7 @@ HARDLY = (
     "kubernetes.io/",
     "topology.kubernetes.io/",
 )
-"""Label keys that are no choice of anybody's, or that NVIDIA's programs set."""
+"""Label keys that nobody has chosen, or that NVIDIA's programs set."""
 LIKELY = ("pool", "nodegroup", "node-group", "instance-type", "flavor")
 """What the keys of labels have in their names by which people tell nodes apart."""
 

@@ -44,7 +44,7 @@ def plan(
     seen: Seen, render: Render, kubectl: Sequence[str], file: str, saved: Sequence[Body], *, reverse: bool = False
 ) -> Plan:
     """The plan for what was SEEN, REVERSE for the way back. KUBECTL begins each command for the cluster, FILE is to
-    hold the custom resources, and SAVED is what it holds. Raises InputError for objects that have not the form of
+    hold the custom resources, and SAVED is what it holds. Raises InputError for objects that lack the form of
     their kinds."""
     with understood("what the cluster holds"):
         how, found = way(seen), verdicts(seen, render)

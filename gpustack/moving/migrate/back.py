@@ -101,7 +101,7 @@ class Back(Planner):
         if made:
             return self.left(made, f"objects of it were removed, and stand in {self.file}.helm", "")
         if not (found := self.seen.operators):
-            remedy = "install the release that ran with its values and --take-ownership, then plan anew"
+            remedy = "install the release that ran with its values and --take-ownership, then plan again"
             return Step("next", "neither its Deployment is there nor a record of it", (), remedy)
         was = {live["metadata"]["name"]: each["spec"] for each, live in undone(self.entries, "stop", self.seen) if live}
         off = [body for body in found if body["spec"].get("replicas") == 0]

@@ -60,7 +60,7 @@ def sight(plan: Plan) -> Body:
 
 
 def moved(before: Mapping[str, Any], now: Mapping[str, Any], *, back: bool) -> Iterator[str]:
-    """What is otherwise NOW than BEFORE, sentence by sentence. The last step takes the operator and its holders away,
+    """What differs between NOW and BEFORE, sentence by sentence. The last step takes the operator and its holders away,
     and on the way BACK they may come again; nodes come and go, and a step makes more operands."""
     for what in sorted(before.keys() | now.keys()):
         was, found, of = before.get(what), now.get(what), what.partition(" ")[0]

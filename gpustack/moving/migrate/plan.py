@@ -122,12 +122,12 @@ def judged(live: Body, rendered: Mapping[str, Body], render: Render) -> Verdict:
         why = f"it is rendered as {ours['metadata']['name']}: a second one, whose pods wait for those of the first"
         return Verdict(name, driver, "refused", why=why, remedy=CARRY)
     if live["spec"]["selector"] != ours["spec"]["selector"]:
-        why = "its selector is rendered otherwise, and a selector can't be changed"
+        why = "its selector is rendered differently, and a selector can't be changed"
         remedy = "delete it just before the render is applied; its pods are replaced then"
         return Verdict(name, driver, "refused", ("spec.selector",), why, remedy)
     fields = tuple(left(live, ours, None))
     if fields and driver:
-        why, images = "its template is rendered otherwise, so it would roll", [one["image"] for one in containers(live)]
+        why, images = "its template is rendered differently: it would roll", [one["image"] for one in containers(live)]
         other = [one["image"] for one in containers(ours) if one["image"] not in images]
         remedy = f"keep what runs until the hand-over is done: {images[0]}"
         return Verdict(name, True, "refused", fields, why, f"{remedy}, not {other[0]}" if other else CARRY)

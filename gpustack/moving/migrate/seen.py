@@ -166,7 +166,7 @@ def plain_name(name: object, kind: str, where: Location | None = None) -> None:
     """Raise InputError where NAME can't be that of an object of KIND."""
     if not isinstance(name, str) or printable(name) != name or set("/%\t") & set(name):
         what = f"an object of kind {kind} is called {name!r}, as none can be"
-        raise InputError(Finding("GPU050", "error", what, location=where, remedy="dump the cluster anew"))
+        raise InputError(Finding("GPU050", "error", what, location=where, remedy="dump the cluster again"))
 
 
 async def look(cluster: Cluster, namespace: str, default: str) -> Seen:

@@ -92,7 +92,7 @@ class Planner:
             return Step("next", said, (), "; ".join(dict.fromkeys(each.remedy for each in bad)))
         if outdated := list(behind(self.seen)):
             said = f"{'; '.join(outdated)}: whoever comes next rolls them"
-            return Step("next", said, (), "let the operator finish its roll, then make the plan anew")
+            return Step("next", said, (), "let the operator finish its roll, then make the plan again")
         drivers = [each.name for each in self.verdicts if each.driver]
         return Step("done", f"unchanged: {', '.join(drivers) or 'there is no driver'}")
 
@@ -128,7 +128,7 @@ class Planner:
         if not waiting:
             return Step("done", said)
         if self.way.name == "k3s":
-            remedy = "take it out of K3s as its documentation says, without uninstalling the chart; then plan anew"
+            remedy = "take it out of K3s as its documentation says, without uninstalling the chart; then plan again"
             return Step("next", f"{said}, and nothing here knows how to suspend it", (), remedy)
         acts = [Act("patch", each.body, each.patch) for each in reversed(waiting) if each.body and each.seen]
         unseen = sorted({each.kind for each in waiting if not each.seen})

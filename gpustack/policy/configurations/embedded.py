@@ -182,5 +182,5 @@ class Reader:
     def integer(self, node: Any, what: str) -> int | None:
         if isinstance(node, yaml.ScalarNode) and node.tag == PLAIN and _INT.fullmatch(node.value):
             return int(node.value)
-        self.problem(node, f"{what} is no whole number from 0 on", "write a number such as 2, without quotes")
+        self.problem(node, f"{what} is not a whole number from 0 on", "write a number such as 2, without quotes")
         return None

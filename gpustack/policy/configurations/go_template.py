@@ -88,7 +88,7 @@ class _Reader:
             at = texts.index(":=" if ":=" in texts else "=")
             names = tokens[:at:2]
             if not names or any(kind != "variable" for kind, _ in names) or any(t != "," for t in texts[1:at:2]):
-                raise _Wrong(f"what stands before {texts[at]} is no variable")
+                raise _Wrong(f"what stands before {texts[at]} is not a variable")
             rest = tokens[at + 1 :]
             self.commands(rest)
             if texts[at] == ":=":
@@ -122,7 +122,7 @@ class _Reader:
             if kind == "variable" and text not in self.variables:
                 raise _Wrong(f"there is no variable {text}")
             if first and stage and kind == "literal":
-                raise _Wrong(f"{text} is no function, and gets a value by |")
+                raise _Wrong(f"{text} is not a function, and gets a value by |")
             first = False
         if first or depth:
             raise _Wrong("parentheses don't match" if depth else "a value is missing")

@@ -2,7 +2,7 @@
 (clients.yaml).
 
 Solves: whoever misspells a key in these files learns it from a node that stays pending. What the manager accepts is in
-reconciler.md 3.4 and mig-profiles.yaml (mig_parted_config).
+reconciler.md 3.4 and NVIDIA/mig-parted, api/spec/v1.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ def read_clients(text: str) -> tuple[Problem, ...]:
         for item in reader.items(top["systemd-services"][1], "systemd-services", empty=True):
             name = reader.text(item, "a service")
             if name is not None and not _UNIT.fullmatch(name):
-                reader.problem(item, f"{name!r} is no systemd unit", "write a unit, such as nvidia-dcgm.service")
+                reader.problem(item, f"{name!r} is not a systemd unit", "write a unit, such as nvidia-dcgm.service")
     elif isinstance(root, yaml.MappingNode) and not reader.problems:  # what is missing may only be misspelt
         why = "no service is stopped while a layout changes, and the change fails where one holds a GPU"
         reader.problem(START, "systemd-services is missing", "add systemd-services, a list of units", why)
@@ -210,9 +210,9 @@ class _Layouts(Filters):
 def wrong_filter(text: str) -> str:
     """What is wrong with a device-filter, "" if nothing is."""
     if not all(_FILTER.fullmatch(part) for part in text.split(":", 1)):
-        return f"{text!r} is no PCI id of a GPU"
+        return f"{text!r} is not a PCI id of a GPU"
     board = _FILTER.fullmatch(text.partition(":")[0])
     if board is not None and int(board[2], 16) != VENDOR:
         swapped = int(board[1], 16) == VENDOR
-        return f"{text!r} is no GPU of NVIDIA" + (": the vendor comes last" if swapped else "")
+        return f"{text!r} is not a GPU of NVIDIA" + (": the vendor comes last" if swapped else "")
     return ""

@@ -251,7 +251,7 @@ class _Config(KeyReader):
             return None
         name = text if text.startswith(PREFIX) else PREFIX + text
         if len(name) > 63 or not _NAME.fullmatch(name.removeprefix(PREFIX)):
-            self.problem(node, f"{text!r} is no name of a resource", "write nvidia.com/gpu or nvidia.com/mig-1g.10gb")
+            self.problem(node, f"{text!r} isn't a resource's name", "write nvidia.com/gpu or nvidia.com/mig-1g.10gb")
             return None
         return name
 

@@ -52,7 +52,7 @@ class Named:
 
 @functools.lru_cache(maxsize=1024)
 def named(expression: str) -> Named:
-    """The metrics and labels of EXPRESSION. Of a text that is no PromQL, whatever looks like them."""
+    """The metrics and labels of EXPRESSION. Of a text that isn't PromQL, whatever looks like them."""
     tokens = _tokens(expression)
     metrics: list[Metric] = []
     labels: list[Label] = []

@@ -69,7 +69,7 @@ class _Sets(Filters):
             if _IN_TIME.fullmatch(name) or _BY_MIG.fullmatch(name):
                 kinds.add("in time" if _IN_TIME.fullmatch(name) else "by MIG")
             else:
-                self.problem(key, f"{name} is no type of vGPU", "write a type such as A10-24Q or A100-1-5C")
+                self.problem(key, f"{name} is not a type of vGPU", "write a type such as A10-24Q or A100-1-5C")
             if self.integer(value, f"the number of {name}") == 0:
                 self.problem(value, f"the number of {name} is 0", "write 1 or more, or delete the line")
         if len(kinds) > 1:

@@ -71,7 +71,7 @@ def parse(text: str) -> list[str | int]:
         if match is None:
             why = f"it can't be read from character {position + 1} on: {text[position:]!r}"
             remedy = 'write it like driver.version, nodePools[0].os, nodePools[training].os or nodeSelector["a.b/c"]'
-            raise InputError.of("GPU019", f"{text!r} is no path of a policy", path=text, why=why, remedy=remedy)
+            raise InputError.of("GPU019", f"{text!r} is not a path of a policy", path=text, why=why, remedy=remedy)
         bracket = match["bracket"]
         if bracket is not None:
             steps.append(bracket if (index := whole(bracket)) is None else index)

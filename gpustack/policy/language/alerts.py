@@ -127,7 +127,7 @@ def _number(alert: known.Alert, number: str, value: int) -> PydanticCustomError 
     limit = alert.limits.get(number)
     if limit is None or limit["min"] <= value <= limit["max"]:
         return None
-    what = f"{value} is no {number} of {alert.name}, which counts {limit['counts']}"
+    what = f"{value} can't be the {number} of {alert.name}, which counts {limit['counts']}"
     return refuse("alert_limit", what, f"write a number from {limit['min']} to {limit['max']}")
 
 

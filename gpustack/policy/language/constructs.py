@@ -44,5 +44,5 @@ def _within(name: str, details: Mapping[str, Any]) -> InitErrorDetails:
     if details["type"] == "missing":
         said, steps, remedy = f"{steps[-1]} is missing", steps[:-1], f"add {steps[-1]}"
     elif details["type"] == "extra_forbidden":
-        said, remedy = f"{steps[-1]} is no field of the construct {name}", f"remove {steps[-1]}"
+        said, remedy = f"{steps[-1]} is not a field of the construct {name}", f"remove {steps[-1]}"
     return InitErrorDetails(type=refuse("construct", said, remedy), loc=(name, *steps), input=details["input"])

@@ -14,7 +14,7 @@ from .types import AtLeast0, DriverVersion, IntOrPercent, ObjectName, Text
 
 def _not_precompiled(value: Any) -> Any:
     if value == "precompiled":
-        what = "'precompiled' is no type of kernel modules: auto, open or proprietary"
+        what = "'precompiled' is not a type of kernel modules: auto, open or proprietary"
         raise refuse("module_type", what, 'set usePrecompiled: true, and version to a branch such as "595"')
     return value
 

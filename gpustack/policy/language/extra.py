@@ -43,7 +43,7 @@ def _manifest(body: dict[str, Any], info: ValidationInfo) -> dict[str, Any]:
     if missing:
         raise refuse("extra_object", f"a manifest without {' and '.join(missing)}", f"add {missing[0]}, as text")
     if not re.fullmatch(r"[^/]+(/[^/]+)?", str(body["apiVersion"])):
-        raise refuse("extra_object", f"{body['apiVersion']!r} is no apiVersion", "write v1, apps/v1 or the like")
+        raise refuse("extra_object", f"{body['apiVersion']!r} is not an apiVersion", "write v1, apps/v1 or the like")
     _check(("kind",), KIND, body["kind"])
     _check(("metadata", "name"), _NAME, body["metadata"]["name"])
     inside = kinds_in(info.context).namespaced(body["apiVersion"], body["kind"])

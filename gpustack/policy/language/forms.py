@@ -66,7 +66,7 @@ LONGEST = 4096
 class Form:
     """What a text has to look like: an annotation for `str`.
 
-    `what` completes "is no ...", `rule` says the form in words. `hints` are (expression, remedy) for common mistakes.
+    `what` completes "is not a valid ...", `rule` says the form in words, `hints` are (expression, remedy) of mistakes.
     `empty` lets "" pass, which charts write for "not set". `too_much` says in which way a text of this form is beyond
     what the API holds, "" for one that is not; a JSON schema can't.
     """
@@ -92,9 +92,9 @@ class Form:
             limit = f", {self.longest} characters at most" if self.longest else ""
             shown = f"{value[:60]}..." if len(value) > 63 else value
             remedy = next((text for pattern, text in self.hints if re.search(pattern, value[:LONGEST])), "")
-            raise refuse(self.name, f"{shown!r} is no {self.what}: {self.rule}{limit}", remedy)
+            raise refuse(self.name, f"{shown!r} is not a valid {self.what}: {self.rule}{limit}", remedy)
         if self.too_much and (what := self.too_much(value)):
-            raise refuse(self.name, f"{value!r} is no {self.what} that can be used: {what}", "write less")
+            raise refuse(self.name, f"{value!r} is not a valid {self.what}: {what}", "write less")
         return value
 
     def schema(self) -> dict[str, Any]:
@@ -153,7 +153,7 @@ class Number:
         if type(value) is int and value > self.most:
             raise refuse(self.form.name, f"{value} is too large: {self.most} at most", "write a smaller number")
         remedy = f'write it in quotes: "{value}"' if type(value) is float else ""
-        raise refuse(self.form.name, f"{value!r} is no {self.form.what}: {self.form.rule}", remedy)
+        raise refuse(self.form.name, f"{value!r} is not a valid {self.form.what}: {self.form.rule}", remedy)
 
     def __get_pydantic_core_schema__(self, _: Any, handler: GetCoreSchemaHandler) -> core_schema.CoreSchema:
         return core_schema.no_info_plain_validator_function(self.check)

@@ -25,7 +25,7 @@ pod-priority-preemption)."""
 PLENTY: dict[str, int | str] = {"cpu": "100k", "memory": "1Pi", "ephemeral-storage": "1Pi"}
 """Not a limit anybody wants, but Kueue admits no job that asks for something that its queue doesn't name."""
 AS_SHARED = "gpu"
-"""What slices are called that are no part of a GPU: shares of a whole one."""
+"""What slices are called that are not part of a GPU: shares of a whole one."""
 
 
 class Part(Section):

@@ -100,7 +100,7 @@ def _model(construct: Construct) -> type[BaseModel]:
 
     model = _loaded(construct.value)
     if not (isinstance(model, type) and issubclass(model, BaseModel)):
-        raise RefusedError(f"{construct.value} is no model of pydantic")
+        raise RefusedError(f"{construct.value} is not a model of pydantic")
     if model.model_config.get("extra") != "forbid":
         raise RefusedError(f"{construct.value} lets unknown keys pass: set extra='forbid' in its model_config")
     return model

@@ -42,7 +42,7 @@ class Entries(Generic[E]):
     def read(self, text: str, display: str, wrong: list[Finding]) -> Iterator[tuple[int, E]]:
         """The entries of TEXT, that of the file DISPLAY, each with its index. What is wrong with one is added to WRONG.
 
-        Raises InputError where it is no YAML, or no list.
+        Raises InputError where it isn't YAML, or not a list.
         """
         parsed = value(text, display)
         items = parsed[1] if parsed is not None else []

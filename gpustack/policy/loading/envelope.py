@@ -99,7 +99,7 @@ def _open(document: Document, kind: Kind) -> Envelope:
         spec = {}
     if not isinstance(spec, dict):
         if not any(each.remedy == "did you mean spec?" for each in findings):
-            case = "no spec" if spec is None else "spec is no mapping"
+            case = "no spec" if spec is None else "spec is not a mapping"
             findings.append(told(document, ("spec",), "GPU017", case))
         raise InputError(*findings)
     extends = _extends(document, spec.get("extends"), findings)

@@ -70,7 +70,7 @@ def _values(document: Document, kind: Kind) -> Finding:
 
 
 def is_values(data: dict[str, Any]) -> bool:
-    """Whether DATA, which is no object, has sections of the operator's chart at its top."""
+    """Whether DATA, which is not an object, has sections of the operator's chart at its top."""
     from gpustack.catalog import chart, releases
 
     sections = set(releases.release(releases.latest()).defaults) | {"nfd", "operator", "platform", "extraObjects"}

@@ -32,7 +32,7 @@ LAYERS = "layers"
 WAIVERS = "waivers.yaml"
 """The file beside the policies that says what is waived: waivers.py reads it."""
 BESIDE = (WAIVERS, FLEET)
-"""The files beside the policies that are none themselves."""
+"""The files beside the policies that aren't policies."""
 
 
 @dataclass(frozen=True, slots=True)

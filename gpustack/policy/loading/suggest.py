@@ -44,7 +44,7 @@ def remedy(model: Model, path: Path, value: object = None, at: Path = ("spec",))
         return known
     keys = list(keys_at(model, section))
     match = next((known for known in keys if _squeeze(known) == _squeeze(key)), "") or _below(model, section, key)
-    if not match and sum(other.lower().endswith(key.lower()) for other in keys) < 2:  # manager is no migManager
+    if not match and sum(other.lower().endswith(key.lower()) for other in keys) < 2:  # manager is not a migManager
         match = _close(key, keys, 0.8)
     if match:
         return f"did you mean {dotted((*at, *section))}.{match}?"

@@ -21,7 +21,7 @@ class WaiverSpec(Section):
     path: str = "*"
     """Path of the policy about which the finding is, with * and ?, such as `spec.nodePools[*].kernel`. Absent: any."""
     reason: Annotated[str, WORDS]
-    """Why the finding is no reason to stop, for whoever reads it in a year."""
+    """Why the finding is not a reason to stop, for whoever reads it in a year."""
     owner: Annotated[str, WORDS]
     """Who answers for it: a person or a team."""
     expires: Day

@@ -85,7 +85,7 @@ def differences(before: Side, after: Side) -> Found:
     """What changed in each cluster of either side; clusters without changes are left out.
 
     Clusters that have the very same changes, their own names aside, share one list. Raises InputError for a file that
-    is no Kubernetes object.
+    is not a Kubernetes object.
     """
     look = _Look(before, after)
     changes, owns = {}, {}
@@ -235,5 +235,5 @@ def _parse(text: str, shown: str) -> Body | None:
             Identity.of(body)
     except (yaml.YAMLError, KeyError, TypeError, AttributeError, ValueError, RecursionError):
         remedy = "compare folders that gpustack rendered, or take the file out of them"
-        raise InputError.of("GPU950", f"{shown} is no Kubernetes object", remedy=remedy) from None
+        raise InputError.of("GPU950", f"{shown} is not a Kubernetes object", remedy=remedy) from None
     return body

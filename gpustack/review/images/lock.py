@@ -73,7 +73,7 @@ def read(data: Mapping[str, Any], file: str) -> dict[str, Locked]:
     """What stands in the lock DATA. Raises InputError for what `written` doesn't write."""
     listed = data.get("images")
     if data.get("version") != 1 or not isinstance(listed, dict) or set(data) != {"version", "images"}:
-        raise _unreadable(file, "it has not the keys `version: 1` and `images`")
+        raise _unreadable(file, "it doesn't have the keys `version: 1` and `images`")
     return {name: _entry(entry, name, file) for name, entry in listed.items()}
 
 

@@ -207,7 +207,7 @@ def policy_bounded(subject: Subject) -> Iterator[Hit]:
 
 
 def unlike(subject: Subject) -> Iterator[str]:
-    """What a new cluster says otherwise than the one that it is most like."""
+    """What a new cluster says that the one that it is most like says differently."""
     like = subject.fleet.like(subject.after) if subject.whole == "new" and subject.after else None
     for leaf in changed(like.values, origin.said(subject.after)) if like and subject.after else ():
         yield f"{leaf.name}: {said(leaf, leaf.old)} -> {said(leaf, leaf.new)}"

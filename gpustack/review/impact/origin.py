@@ -61,7 +61,7 @@ class Step(NamedTuple):
 
 class Like(NamedTuple):
     """What the cluster of the base says that a new one is most like: its VALUES, its FACTS as far as they are known
-    together, and the sections that the new one has otherwise in what isn't green anyway: none of these is known.
+    together, and the sections in which the new one differs in what isn't green anyway: none of these is known.
     """
 
     values: Leaves
@@ -229,7 +229,7 @@ def _guards(like: Like | None, news: Leaves) -> Leaves:
 
 def _filled(olds: Leaves, news: Leaves) -> tuple[Leaves, Leaves]:
     """Both with gpustack's own defaults of the sections and items that one of them has: what comes or goes with those
-    is no change where it is the default.
+    is not a change where it is the default.
     """
     held: dict[Path, Any] = {}
     for path in {path[:2] for path in (*olds, *news)}:

@@ -2,7 +2,7 @@
 
 Where values come from is told by the documentation of Helm (values files), Flux (helmreleases), Argo CD
 (user-guide/helm), Fleet (ref-fleet-yaml), helmfile, Terraform's provider of Helm, and OLM; names of fields by
-releases.yaml and operator.md.
+the chart (NVIDIA/gpu-operator) and operator.md.
 """
 
 from __future__ import annotations
@@ -357,7 +357,7 @@ def test_variables_are_asked_for(project: Project) -> None:
 
 
 def test_images_of_the_chart_follow_the_release(project: Project) -> None:
-    """What v25.10.1's chart wrote isn't pinned, what somebody chose is (releases.yaml); --keep-release keeps all."""
+    """What v25.10.1's chart wrote isn't pinned, what one chose is (older-charts.yaml); --keep-release keeps all."""
     objects = {"driver": {"version": "580.105.08"}, "toolkit": {"version": "v1.18.1"}, "gfd": {"version": "v0.18.0"}}
     values = {"driver": {"enabled": False}, **{key: objects[key] for key in ("toolkit", "gfd")}}
     release = yaml.safe_load(FLUX.split("---", maxsplit=1)[0])

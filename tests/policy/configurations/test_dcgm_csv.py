@@ -35,8 +35,8 @@ def test_rows_comments_and_empty_lines() -> None:
         ("DCGM_FI_DEV_GPU_TEMP", (1, 1), "the row has 1 field, not 3"),
         ("DCGM_FI_DEV_GPU_TMP, gauge, x", (1, 1), "DCGM has no field DCGM_FI_DEV_GPU_TMP"),
         ("DCGM_FI_UNKNOWN, gauge, x", (1, 1), "DCGM has no field DCGM_FI_UNKNOWN"),
-        ("DCGM_FI_DEV_GPU_TEMP, guage, x", (1, 23), "guage is no type of a metric"),
-        ("DCGM_FI_DEV_GPU_TEMP,\tgauge, x", (1, 22), "gauge is no type of a metric; tabs around it are part of it"),
+        ("DCGM_FI_DEV_GPU_TEMP, guage, x", (1, 23), "guage is not a type of a metric"),
+        ("DCGM_FI_DEV_GPU_TEMP,\tgauge, x", (1, 22), "gauge is not a type of a metric; tabs around it are part of it"),
         ('DCGM_FI_DEV_GPU_TEMP, gauge, "a, b"', (1, 30), "a quote after a space"),
         ('DCGM_FI_DEV_GPU_TEMP, gauge, the "b"', (1, 34), 'a " inside a text without quotes'),
         ('DCGM_FI_DEV_GPU_TEMP,gauge,"a', (1, 28), "the quote is not closed"),
@@ -45,7 +45,7 @@ def test_rows_comments_and_empty_lines() -> None:
     ],
 )
 def test_what_stops_the_exporter(text: str, place: tuple[int, int], what: str) -> None:
-    """Each mistake is told where it stands (dcgm-metrics.yaml csv_rules; Go's encoding/csv)."""
+    """Each mistake is told where it stands (dcgm.yaml csv_types; Go's encoding/csv)."""
     (problem,) = read_metrics(text).problems
     assert problem.place == place
     assert problem.what.startswith(what)

@@ -57,8 +57,8 @@ def test_an_element() -> None:
         (layout("devices: all", "mig-enabled: true"), (5, 5), "mig-enabled: true without mig-devices"),
         (layout("devices: all", "migEnabled: true"), (5, 5), "migEnabled is unknown"),
         (layout("devices: some", "mig-enabled: false"), (4, 14), "devices is 'some'"),
-        (layout("devices: [-1]", "mig-enabled: false"), (4, 15), "no whole number"),
-        (layout("devices: ['0']", "mig-enabled: false"), (4, 15), "no whole number"),
+        (layout("devices: [-1]", "mig-enabled: false"), (4, 15), "not a whole number"),
+        (layout("devices: ['0']", "mig-enabled: false"), (4, 15), "not a whole number"),
         (layout("devices: [0, 1, 0]", "mig-enabled: false"), (4, 21), "GPU 0 is listed twice"),
         (layout("devices: []", "mig-enabled: false"), (4, 14), "devices lists no GPU"),
         (layout("devices: {a: 1}", "mig-enabled: false"), (4, 14), "devices is not a list"),
@@ -69,8 +69,8 @@ def test_an_element() -> None:
             "beside mig-enabled: false",
         ),
         (layout("devices: all", "mig-enabled: true", "mig-devices: {1g.10gb: 0}"), (6, 18), "all counts are 0"),
-        (layout("devices: all", "mig-enabled: true", 'mig-devices: {1g.10gb: "7"}'), (6, 28), "no whole number"),
-        (layout("devices: all", "mig-enabled: true", "mig-devices: {1g.10GB: 7}"), (6, 19), "no MIG profile"),
+        (layout("devices: all", "mig-enabled: true", 'mig-devices: {1g.10gb: "7"}'), (6, 28), "not a whole number"),
+        (layout("devices: all", "mig-enabled: true", "mig-devices: {1g.10GB: 7}"), (6, 19), "not a MIG profile"),
         (
             layout("devices: all", "mig-enabled: true", "mig-devices: [1g.10gb]"),
             (6, 18),
@@ -78,11 +78,11 @@ def test_an_element() -> None:
         ),
         (layout("devices: all", "mig-enabled: false", "device-filter: 0x233010DE"), (6, 20), "which is not text"),
         (layout("devices: all", "mig-enabled: false", "device-filter: '0x10DE2330'"), (6, 20), "the vendor comes last"),
-        (layout("devices: all", "mig-enabled: false", "device-filter: [H100]"), (6, 21), "no PCI id"),
+        (layout("devices: all", "mig-enabled: false", "device-filter: [H100]"), (6, 21), "not a PCI id"),
     ],
 )
 def test_problems_of_layouts(text: str, place: tuple[int, int], what: str) -> None:
-    """Each mistake is one problem, at its line and column (mig-profiles.yaml mig_parted_config)."""
+    """Each mistake is one problem, at its line and column (reconciler.md 3.4)."""
     found = read_layouts(text)
     assert [(problem.place, what in problem.what) for problem in found.problems] == [(place, True)]
     assert found.problems[0].why
@@ -113,7 +113,7 @@ def test_what_the_manager_takes(text: str) -> None:
         ("version: v1\n", "systemd-services is missing"),
         ("version: v2\nsystemd-services: []\n", "version is not v1"),
         ("version: v1\nsystemd-services: a.service\n", "not a list"),
-        ("version: v1\nsystemd-services: ['a b']\n", "no systemd unit"),
+        ("version: v1\nsystemd-services: ['a b']\n", "not a systemd unit"),
     ],
 )
 def test_problems_of_clients(text: str, what: str) -> None:

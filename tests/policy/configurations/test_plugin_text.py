@@ -48,8 +48,8 @@ def test_plain_configurations(text: str) -> None:
         (sliced('{name: nvidia.com/gpu, replicas: "4"}'), (5, 40), "replicas is not a whole number"),
         (sliced("{name: nvidia.com/gpu}"), (5, 7), "an entry of sharing.timeSlicing.resources has no replicas"),
         (sliced("{replicas: 2}"), (5, 7), "an entry of sharing.timeSlicing.resources has no name"),
-        (sliced("{name: GPU, replicas: 2}"), (5, 14), "'GPU' is no name of a resource"),
-        (sliced("{name: example.com/gpu, replicas: 2}"), (5, 14), "'example.com/gpu' is no name of a resource"),
+        (sliced("{name: GPU, replicas: 2}"), (5, 14), "'GPU' isn't a resource's name"),
+        (sliced("{name: example.com/gpu, replicas: 2}"), (5, 14), "'example.com/gpu' isn't a resource's name"),
         (HEAD + "sharing: {timeSlicing: {resources: []}}\n", (2, 36), "sharing.timeSlicing.resources is empty"),
         (HEAD + "sharing: {timeSlicing: {}}\n", (2, 11), "sharing.timeSlicing has no resources"),
         (HEAD + "sharing: {timeSlicing: }\n", (2, 11), "sharing.timeSlicing is empty"),
@@ -62,7 +62,7 @@ def test_plain_configurations(text: str) -> None:
     ],
 )
 def test_what_the_plugin_refuses(text: str, place: tuple[int, int], what: str) -> None:
-    """It exits for these (device-plugin-config.yaml, NVIDIA/k8s-device-plugin api/config/v1)."""
+    """It exits for these (plugin-config.yaml, NVIDIA/k8s-device-plugin api/config/v1)."""
     found = read_plugin_config(text)
     assert [(problem.place, problem.what.startswith(what)) for problem in found.refused] == [(place, True)], found
 

@@ -454,7 +454,7 @@ def test_series_before_and_after() -> None:
     told = pressing(impact({"a": compare(objects(old), objects(new))}, {}))
     assert rules(told) == {"IMP601", "IMP603"}
     assert "2 -> 1 metrics; no longer DCGM_FI_DEV_POWER_USAGE" in told[0].what
-    # dcgm-metrics.yaml: 6 labels of a GPU beside the driver's version, 3 of the pod; 7 of the scrape.
+    # dcgm.yaml: 6 labels of a GPU beside the driver's version, 3 of the pod; 7 of the scrape.
     assert "about 16 -> 17 labels per series" in told[1].what
 
 

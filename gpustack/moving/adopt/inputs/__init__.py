@@ -1,7 +1,7 @@
 """The shapes that settings of the operator are kept in, a module each, recognised by content.
 
-A module has KINDS, what reads an object by its kind, and perhaps FILES: what reads a document that is no object, by a
-test of its content. All write into one `Installation`.
+A module has KINDS, what reads an object by its kind, and perhaps FILES: what reads a document that isn't an object, by
+a test of its content. All write into one `Installation`.
 """
 
 from __future__ import annotations
