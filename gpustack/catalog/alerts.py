@@ -64,8 +64,8 @@ class Alert:
 @functools.cache
 def alerts() -> Mapping[str, Alert]:
     """All alerts by name, in the order in which they are rendered."""
-    found: dict[str, dict[str, Any]] = _facts()["alerts"]
-    return MappingProxyType({name: Alert(name, **facts) for name, facts in found.items()})
+    entries: dict[str, dict[str, Any]] = _facts()["alerts"]
+    return MappingProxyType({name: Alert(name, **facts) for name, facts in entries.items()})
 
 
 def names() -> list[str]:
@@ -75,16 +75,16 @@ def names() -> list[str]:
 
 def alert(name: str) -> Alert:
     """The alert called NAME. UnknownAlert names what looks like it."""
-    found = alerts().get(name)
-    if found is None:
+    one = alerts().get(name)
+    if one is None:
         raise UnknownAlert(name, nearest(name.removeprefix(PREFIX), alerts()))
-    return found
+    return one
 
 
 def records() -> Mapping[str, str]:
     """The series that alerts read, by name: their expressions, as in the data file."""
-    found: Mapping[str, str] = _facts()["records"]
-    return found
+    recorded: Mapping[str, str] = _facts()["records"]
+    return recorded
 
 
 def has_pool(record: str) -> bool:

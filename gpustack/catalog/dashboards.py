@@ -46,12 +46,12 @@ class Board:
 @functools.cache
 def boards() -> Mapping[Name, Board]:
     """All dashboards, in the order in which they are listed."""
-    data, found = _data.load("dashboards"), dict[Name, Board]()
+    data, by_name = _data.load("dashboards"), dict[Name, Board]()
     for name, facts in data["boards"].items():
         rows = {row["title"]: [Panel(**panel) for panel in row["panels"]] for row in facts["rows"]}
         chosen = {"cluster": data["cluster"], **facts.get("variables", {})}
-        found[name] = _data.made(Board, facts, rows=rows, variables=chosen)
-    return found
+        by_name[name] = _data.made(Board, facts, rows=rows, variables=chosen)
+    return by_name
 
 
 @functools.cache

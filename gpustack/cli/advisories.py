@@ -69,12 +69,12 @@ def asked(
                 cluster = resolve(fleet.spec_of(project, source))
                 there = {image for body in images.bodies(project, source, parsed) for image, _ in uses(body)}
                 locked = {each: digests[each].digest if each in digests else names.digest_of(each) for each in there}
-                found = [hit for name, named in brought for hit in hits(cluster, locked, name, named)]
-                known[source.key] = found, layer(cluster.spec, found)
-            found, tree = known[source.key]
+                affected = [hit for name, named in brought for hit in hits(cluster, locked, name, named)]
+                known[source.key] = affected, layer(cluster.spec, affected)
+            affected, tree = known[source.key]
             if tree:
                 trees.setdefault(tree, []).append(source.name)
-            yield from ((source.name, fleet.placed(project, source, finding), facts) for finding, facts in found)
+            yield from ((source.name, fleet.placed(project, source, finding), facts) for finding, facts in affected)
 
 
 def strange(brought: Sequence[tuple[str, list[Named]]]) -> Iterator[Told]:
@@ -87,10 +87,10 @@ def strange(brought: Sequence[tuple[str, list[Named]]]) -> Iterator[Told]:
             yield "", Finding(RULE, "note" if known else "warning", what), {}
 
 
-def layer(spec: ClusterPolicySpec, found: Sequence[tuple[Finding, Facts]]) -> str:
-    """What a layer says that mends what was FOUND in SPEC, as YAML; "" where that is nothing."""
+def layer(spec: ClusterPolicySpec, affected: Sequence[tuple[Finding, Facts]]) -> str:
+    """What a layer says that mends what is AFFECTED in SPEC, as YAML; "" where that is nothing."""
     parts = []
-    for finding, facts in found:
+    for finding, facts in affected:
         steps = parse(finding.path)[1:]
         if finding.severity == "error" and facts.get("put") and steps and steps[-1] == "version":
             value: Any = facts["put"]

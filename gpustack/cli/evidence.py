@@ -28,7 +28,7 @@ class Report(NamedTuple):
 
 def reports(files: Iterable[str]) -> dict[str, Report]:
     """The newest report of each cluster in FILES, `gpustack verify --format json`. Raises InputError for others."""
-    found: dict[str, Report] = {}
+    latest: dict[str, Report] = {}
     for file in files:
         try:
             report = json.loads(read_regular(Path(file)))
@@ -36,10 +36,10 @@ def reports(files: Iterable[str]) -> dict[str, Report]:
             for cluster in report["clusters"] if report["verb"] == "verify" else report[""]:
                 of_it = [each for each in report["findings"] if cluster in each["clusters"]]
                 made = Report(looked, file, [{"rule": "?", "what": "?", "severity": "error", **each} for each in of_it])
-                found[cluster] = max(made, found.get(cluster, made), key=lambda each: each.looked)
+                latest[cluster] = max(made, latest.get(cluster, made), key=lambda each: each.looked)
         except (OSError, ValueError, TypeError, KeyError, RecursionError):
             raise InputError(said("GPU092", "report", Location(file))) from None
-    return found
+    return latest
 
 
 def left(change: Change, rings: Rings, now: datetime.datetime) -> datetime.timedelta:

@@ -60,20 +60,20 @@ def run(options: argparse.Namespace) -> int:
     if options.action in {"run", "abort"}:
         return carry_out(options)
     render, reverse = rendered(options), getattr(options, "reverse", False)
-    found = made(options, render, seen(options), reverse=reverse)
+    plan = made(options, render, seen(options), reverse=reverse)
     if options.action == "status":
-        told = progress(found)
+        told = progress(plan)
         return answer(options.format, 0, told, progress_lines(told))
-    code = 2 if found.promise.level == "broken" or any(step.refused for step in found.steps) else 0
-    told = data(found)
+    code = 2 if plan.promise.level == "broken" or any(step.refused for step in plan.steps) else 0
+    told = data(plan)
     if options.write:
         from ..moving.migrate.file import written
         from .saving import save
 
-        other = made(options, render, found.seen, reverse=not reverse)
-        text = as_json({"version": 1, **told, **written(found, datetime.now(UTC), other)})
+        other = made(options, render, plan.seen, reverse=not reverse)
+        text = as_json({"version": 1, **told, **written(plan, datetime.now(UTC), other)})
         save(Path(options.write), f"{text}\n", "the plan", "name another file with --write")
-    return answer(options.format, code, told, lines(found))
+    return answer(options.format, code, told, lines(plan))
 
 
 def made(options: argparse.Namespace, render: Render, seen: Seen, *, reverse: bool) -> Plan:
@@ -90,8 +90,8 @@ def read(name: str) -> Body:
     from ..text.regular import read_regular
 
     try:
-        found: Body = json.loads(read_regular(name))
-        plan = {key: found[key] for key in ("cluster", "direction", "seen", "expires")}
+        body: Body = json.loads(read_regular(name))
+        plan = {key: body[key] for key in ("cluster", "direction", "seen", "expires")}
         if plan["direction"] not in {"in", "out"} or not isinstance(plan["seen"], dict):
             raise ValueError(f"the direction is {plan['direction']!r}, and has to be in or out")
         if any(not isinstance(plan[key], str) or "/" in plan[key] for key in ("cluster", "expires")):
@@ -121,8 +121,8 @@ def carry_out(options: argparse.Namespace) -> int:
         runner = handover.Runner(cluster, render.namespace, look, said, file or None, options.wait, done)
         return await runner.run(options.step)
 
-    found = connect.run(options, work)
-    step = next((each for each in found.steps if each.state == "next"), None)
+    plan = connect.run(options, work)
+    step = next((each for each in plan.steps if each.state == "next"), None)
     told = {"cluster": render.cluster, "done": done, "next": step.id if step else None}
     return answer(options.format, 0, told, [f"next: {step.id}: {step.title}" if step else "all is done"])
 
@@ -218,19 +218,19 @@ def kubectl(options: argparse.Namespace) -> list[str]:
     return ["kubectl", *(f"{option}={value}" for option, value in named.items() if value)]
 
 
-def data(found: Plan) -> dict[str, Any]:
+def data(plan: Plan) -> dict[str, Any]:
     """The plan for programs."""
-    holders = [{"kind": each.kind, "namespace": each.namespace, "name": each.name} for each in found.way.holders]
+    holders = [{"kind": each.kind, "namespace": each.namespace, "name": each.name} for each in plan.way.holders]
     return {
-        "cluster": found.render.cluster,
-        "operator": found.seen.version or None,
-        "platform": found.render.platform,
-        "installedBy": {"way": found.way.name or None, "release": found.way.release or None, "holders": holders},
-        "promise": {"level": found.promise.level, "why": list(found.promise.why)},
-        "notes": found.notes,
-        "daemonSets": [dataclasses.asdict(each) for each in found.verdicts],
-        "steps": [step_data(step) for step in found.steps],
-        "back": found.back,
+        "cluster": plan.render.cluster,
+        "operator": plan.seen.version or None,
+        "platform": plan.render.platform,
+        "installedBy": {"way": plan.way.name or None, "release": plan.way.release or None, "holders": holders},
+        "promise": {"level": plan.promise.level, "why": list(plan.promise.why)},
+        "notes": plan.notes,
+        "daemonSets": [dataclasses.asdict(each) for each in plan.verdicts],
+        "steps": [step_data(step) for step in plan.steps],
+        "back": plan.back,
     }
 
 
@@ -239,24 +239,24 @@ def step_data(step: Step) -> dict[str, Any]:
     return {**dataclasses.asdict(dataclasses.replace(step, acts=())), "refused": step.refused}
 
 
-def lines(found: Plan) -> Iterator[str]:
+def lines(plan: Plan) -> Iterator[str]:
     """The plan for people: first what becomes of the drivers."""
-    yield f"{found.render.cluster}: {TEXTS['promises'][found.promise.level]}: {'; '.join(found.promise.why)}"
-    version = found.seen.version or "of an unknown version"
-    yield f"operator {version}, installed by {found.way.title}" + (
-        f", release {found.way.release}" if found.way.release else ""
+    yield f"{plan.render.cluster}: {TEXTS['promises'][plan.promise.level]}: {'; '.join(plan.promise.why)}"
+    version = plan.seen.version or "of an unknown version"
+    yield f"operator {version}, installed by {plan.way.title}" + (
+        f", release {plan.way.release}" if plan.way.release else ""
     )
-    yield from (f"note: {note}" for note in found.notes)
-    yield "DaemonSets:" if found.verdicts else "no DaemonSet of the stack was seen"
-    for each in found.verdicts:
+    yield from (f"note: {note}" for note in plan.notes)
+    yield "DaemonSets:" if plan.verdicts else "no DaemonSet of the stack was seen"
+    for each in plan.verdicts:
         yield f"  {each.name}: {fate(each)}"
         if each.remedy:
             yield f"    do: {each.remedy}"
-    for number, step in enumerate(found.steps, 1):
+    for number, step in enumerate(plan.steps, 1):
         yield from step_lines(number, step)
-    if found.back:
+    if plan.back:
         yield "The way back, until the last step:"
-    yield from (Code(f"    {command}") for command in found.back)
+    yield from (Code(f"    {command}") for command in plan.back)
     yield "nothing was changed"
 
 

@@ -27,5 +27,5 @@ def run(options: argparse.Namespace) -> int:
     for each in options.host:
         brought[Path(each).stem] = brought.get(Path(each).stem, "") + files.text(each, "write it on the node: NODE.txt")
     name, expected, state, located = verify.looked(options, lambda _: preflight.KINDS, alone=True)
-    found = preflight.preflight(expected, state, brought, lambda each: due(each, options.today))
-    return verify.tell(options, {name: [located(each) for each in found]}, "preflight")
+    findings = preflight.preflight(expected, state, brought, lambda each: due(each, options.today))
+    return verify.tell(options, {name: [located(each) for each in findings]}, "preflight")

@@ -89,10 +89,10 @@ class Fleet:
     def blocks(self, change: Change) -> list[Finding]:
         """What keeps CHANGE from the next ring, if there is one."""
         ring = change.rollout.ring
-        found = [change.told("hold", "held", hold=change.rollout.hold)] if change.rollout.hold else []
+        against = [change.told("hold", "held", hold=change.rollout.hold)] if change.rollout.hold else []
         if self.ring(change) and not self.options.skip:
-            found += evidence.blocks(change, self.rings, self.members[ring] if ring else (), self.seen, self.now)
-        return found
+            against += evidence.blocks(change, self.rings, self.members[ring] if ring else (), self.seen, self.now)
+        return against
 
 
 def run(options: argparse.Namespace) -> int:
@@ -136,7 +136,7 @@ def status(fleet: Fleet, changes: Iterable[Change]) -> int:
     for each in changes:
         rest = int(evidence.left(each, fleet.rings, fleet.now).total_seconds())
         row: dict[str, Any] = {"name": each.name, **each.rollout.model_dump(), "next": fleet.ring(each)}
-        rows.append({**row, "soakLeft": rest, "blocks": [found.what for found in fleet.blocks(each)]})
+        rows.append({**row, "soakLeft": rest, "blocks": [one.what for one in fleet.blocks(each)]})
     if fleet.options.format == "json":
         print(document(0, [], rings=rings, changes=rows))
         return 0
@@ -201,18 +201,18 @@ def written(fleet: Fleet, change: Change, values: dict[str, str | None], what: s
 def edited(change: Change, values: dict[str, str | None]) -> str:
     """The text of CHANGE with VALUES in its rollout, None for what goes; comments and all other lines stay."""
     text, rollout = change.document.text, {**change.rollout.model_dump(), **values}
-    found = re.search(r"^rollout:(.*)\n((?:[ \t]+.*\n|\n(?=[ \t]))*)", text, re.MULTILINE)
-    found = found or re.search(r"^()()(?=spec:)", text, re.MULTILINE)
-    if found is None:
+    part = re.search(r"^rollout:(.*)\n((?:[ \t]+.*\n|\n(?=[ \t]))*)", text, re.MULTILINE)
+    part = part or re.search(r"^()()(?=spec:)", text, re.MULTILINE)
+    if part is None:
         raise InputError(change.told("", "unusual"))
-    body, head = found[2], re.search(r" #.*", found[1])
+    body, head = part[2], re.search(r" #.*", part[1])
     value = r"""(?:"[^"\n]*"|'[^'\n]*'|[^#"'\n]*?)"""
     comments = dict(re.findall(rf"^\s+(\w+): *{value}(\s+#.*)$", body, re.MULTILINE))
     given = {key: json.dumps(said, ensure_ascii=False) for key, said in rollout.items() if said}
     lines = [f"  {key}: {said}{comments.get(key, '')}\n" for key, said in given.items()]
     lines += re.findall(r"^\s+#.*\n", body, re.MULTILINE)
     made = f"rollout:{'' if lines else ' {}'}{head[0] if head else ''}\n{''.join(lines)}"
-    made = text[: found.start()] + made + text[found.end() :]
+    made = text[: part.start()] + made + text[part.end() :]
     with contextlib.suppress(InputError):
         if (parse(made, change.document.file)["rollout"] or {}) == {key: said for key, said in rollout.items() if said}:
             return made

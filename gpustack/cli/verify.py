@@ -39,11 +39,11 @@ def run(options: argparse.Namespace) -> int:
     from ..live.verify import unreached
 
     asked = expectations(options, common.select(options.cluster))
-    found = {}
+    by_source = {}
     for (name, expected, located), state in zip(asked, _states(options, asked), strict=True):
         told = [unreached(state)] if isinstance(state, InputError) else verify(expected, state)
-        found[name] = [located(each) if each.path else each for each in told]
-    return tell(options, found, "verify")
+        by_source[name] = [located(each) if each.path else each for each in told]
+    return tell(options, by_source, "verify")
 
 
 def _states(options: argparse.Namespace, asked: Sequence[Asked]) -> Sequence[State | InputError]:
@@ -95,21 +95,21 @@ def looked(
     return name, expected, seen(options, expected, [*dict.fromkeys([*kinds, *more(expected.namespace)])]), located
 
 
-def tell(options: argparse.Namespace, found: Mapping[str, Sequence[Finding]], verb: str) -> int:
-    """Print what was FOUND in each cluster, of a fleet with a table; the exit code."""
+def tell(options: argparse.Namespace, by_source: Mapping[str, Sequence[Finding]], verb: str) -> int:
+    """Print findings BY_SOURCE, of a fleet with a table; the exit code."""
     from ..compiler.judge import GroupedFinding, group
     from ..compiler.lint import Lint
     from . import formats
     from .formats import Report
 
-    grouped = group((name, each) for name, findings in found.items() for each in findings)
+    grouped = group((name, each) for name, findings in by_source.items() for each in findings)
     grouped.sort(key=lambda item: SEVERITIES.index(item[0].severity))
-    lint = Lint(tuple(found), tuple(GroupedFinding(each, tuple(names)) for each, names in grouped), False, 1)
+    lint = Lint(tuple(by_source), tuple(GroupedFinding(each, tuple(names)) for each, names in grouped), False, 1)
     code = formats.tell(options.format, Report(lint, ("error",), verb, moment(options.looked_at)))
-    if len(found) > 1 and options.format == "text":
-        width = max(map(len, found))
+    if len(by_source) > 1 and options.format == "text":
+        width = max(map(len, by_source))
         print(f"{'':<{width}}  errors  warnings  notes")
-        for name, findings in found.items():
+        for name, findings in by_source.items():
             number = Counter(each.severity for each in findings)
             print(f"{name:<{width}}  {number['error']:>6}  {number['warning']:>8}  {number['note']:>5}")
     return code

@@ -38,5 +38,5 @@ def run(options: argparse.Namespace) -> int:
         options, lambda stack: [*pods, Kind("v1", "Event", space or stack)]
     )
     space = space or (expected.namespace if asked[0] == "daemonset" else "")
-    found = why.why(expected, state, why.Target(why.KINDS[asked[0]], asked[-1], space), log)
-    return verify.tell(options, {source: [located(each) for each in found]}, "why")
+    reasons = why.why(expected, state, why.Target(why.KINDS[asked[0]], asked[-1], space), log)
+    return verify.tell(options, {source: [located(each) for each in reasons]}, "why")

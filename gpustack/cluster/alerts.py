@@ -33,8 +33,8 @@ class Rule:
 
 def promises(cluster: Cluster) -> dict[str, int]:
     """How many devices a node of each pool offers, of the pools of which that is known."""
-    found = {each.name: list(each.per_node.values()) for each in cluster.capacity}
-    return {name: sum(filter(None, counts)) for name, counts in found.items() if counts and None not in counts}
+    per_pool = {each.name: list(each.per_node.values()) for each in cluster.capacity}
+    return {name: sum(filter(None, counts)) for name, counts in per_pool.items() if counts and None not in counts}
 
 
 def switched(cluster: Cluster) -> tuple[str, ...]:

@@ -67,10 +67,10 @@ def _beside(rings: Rings, policies: Sequence[Envelope]) -> Iterator[Finding]:
 def _refused(item: Asked) -> list[Finding]:
     """What refuses the cluster with one of its changes, or, where none does, with all of them."""
     project, source, ring, pending, waived = item
-    found = list[Finding]()
+    findings = list[Finding]()
     for names in [*([each] for each in pending), pending]:
         try:
-            if not found or len(names) == 1:
+            if not findings or len(names) == 1:
                 loaded = load(source.path, root=project.root, memo=memo_of(project.store), ahead=names)
                 compile_stack(loaded.spec, spec_key(loaded.merged), project.store, waived)
         except GpustackError as error:
@@ -78,5 +78,5 @@ def _refused(item: Asked) -> list[Finding]:
             located = (
                 [place(loaded, each) for each in error.findings] if isinstance(error, RefusedError) else error.findings
             )
-            found += [dataclasses.replace(each, what=head + each.what) for each in located]
-    return found
+            findings += [dataclasses.replace(each, what=head + each.what) for each in located]
+    return findings

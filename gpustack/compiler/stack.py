@@ -264,13 +264,13 @@ def component_result(entry: Entry | TeamEntry, resources: list[Resource], namesp
     from ..checks.objects.references import needed, provided
     from ..text.emit import emit
 
-    found = ((each, rule.findings(_looked_at(each))) for each in resources for rule in rules_over("object"))
+    judged = ((each, rule.findings(_looked_at(each))) for each in resources for rule in rules_over("object"))
     return {
         "files": [[file_name(resource, namespace), emit(resource.body)] for resource in resources],
         "provides": [item for resource in resources for item in provided(resource.body)],
         "needs": [item for resource in resources for item in needed(resource.body)],
         "section": entry.section,
-        "findings": [[named(each.body, namespace), plain(finding)] for each, hits in found for finding in hits],
+        "findings": [[named(each.body, namespace), plain(finding)] for each, hits in judged for finding in hits],
         "bodies": json.dumps([[resource.stage, resource.origin, resource.body] for resource in resources]),
     }
 

@@ -166,13 +166,13 @@ def _newest(state: State) -> dict[str, str]:
         for body in state.of("DaemonSet")
         if (body["metadata"].get("labels") or {}).get(DRIVER[0]) == DRIVER[1]
     }
-    found: dict[str, tuple[int, str]] = {}
+    newest: dict[str, tuple[int, str]] = {}
     for each in state.of("ControllerRevision"):
         uid, number = str(_owner(each).get("uid")), int(each.get("revision") or 0)
-        if uid in drivers and number > found.get(uid, (0, ""))[0]:
+        if uid in drivers and number > newest.get(uid, (0, ""))[0]:
             mark = (each["metadata"].get("labels") or {}).get(keys.HASH) or each["metadata"]["name"].rpartition("-")[2]
-            found[uid] = number, mark
-    return {uid: mark for uid, (_, mark) in found.items()}
+            newest[uid] = number, mark
+    return {uid: mark for uid, (_, mark) in newest.items()}
 
 
 def ready(pod: Body) -> bool:

@@ -74,9 +74,9 @@ def preflight(
         seen += [Seen(each, name, has, brought[name]) for each in own]
         hits += [] if own else [Hit("PRE310", f"no node is called {name}, and no pool has its GPUs")]
     hits += (hit for each in seen for hit in (*_otherwise(each), *reports.signs(each.pool, each.node, each.text)))
-    found = [*folded(hits, expected.namespace, {**texts(), **reports.facts()["texts"]})]
-    found += _of_rules(expected.cluster.spec, seen, counts)
-    return sorted(dict.fromkeys(found), key=lambda each: SEVERITIES.index(each.severity))
+    findings = [*folded(hits, expected.namespace, {**texts(), **reports.facts()["texts"]})]
+    findings += _of_rules(expected.cluster.spec, seen, counts)
+    return sorted(dict.fromkeys(findings), key=lambda each: SEVERITIES.index(each.severity))
 
 
 def _modules(body: Body) -> str:
@@ -110,13 +110,13 @@ def told(node: Body) -> dict[str, Any]:
     """What NODE tells of itself, by the names of a pool's fields; what it doesn't tell is left out."""
     info, given = (node.get("status") or {}).get("nodeInfo") or {}, labels(node)
     named = f"{given.get(f'{SYSTEM}ID', '')}{given.get(f'{SYSTEM}VERSION_ID', '')}"
-    found: dict[str, Any] = {
+    facts: dict[str, Any] = {
         "os": named or oses.of_image(str(info.get("osImage") or "")),
         "kernel": nfd.kernel(str(info.get("kernelVersion") or "")),
         "arch": info.get("architecture"),
         "containerRuntime": info.get("containerRuntimeVersion"),
     }
-    return {key: value for key, value in found.items() if value}
+    return {key: value for key, value in facts.items() if value}
 
 
 def _otherwise(seen: Seen) -> Iterator[Hit]:
@@ -200,10 +200,10 @@ def _of_rules(spec: ClusterPolicySpec, seen: Iterable[Seen], counts: Callable[[F
     for each in seen:
         alike.setdefault((each.pool.name, repr(each.has)), []).append(each)
     for group in alike.values():
-        for found in _ruled(_with(spec, group[0]), counts):
-            if (found.rule, found.path, found.what) not in known and found.severity != "note":
-                what = f"{some([each.node for each in group])}: {found.what}"
-                yield Finding(found.rule, found.severity, what, path=found.path, why=found.why, remedy=found.remedy)
+        for hit in _ruled(_with(spec, group[0]), counts):
+            if (hit.rule, hit.path, hit.what) not in known and hit.severity != "note":
+                what = f"{some([each.node for each in group])}: {hit.what}"
+                yield Finding(hit.rule, hit.severity, what, path=hit.path, why=hit.why, remedy=hit.remedy)
 
 
 def _ruled(spec: ClusterPolicySpec, counts: Callable[[Finding], bool]) -> list[Finding]:

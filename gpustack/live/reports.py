@@ -54,5 +54,5 @@ def told(text: str) -> dict[str, Any]:
     memory = re.search(r"<fb_memory_usage>\s*<total>\s*(\d+) MiB", text)
     if not products or not driver:
         return {}
-    found = {"gpuProduct": products[0].replace(" ", "-"), "gpusPerNode": len(products), "hostVersion": driver[1]}
-    return found | ({"memory": int(memory[1]) / 1024} if memory else {})
+    known = {"gpuProduct": products[0].replace(" ", "-"), "gpusPerNode": len(products), "hostVersion": driver[1]}
+    return known | ({"memory": int(memory[1]) / 1024} if memory else {})

@@ -58,8 +58,8 @@ def verify(expected: Expected, state: State) -> list[Finding]:
     hits += objects.missing(expected.namespace, state)
     hits += objects.of_pods(expected.namespace, state)
     hits += objects.of_policies(state)
-    found = folded(hits, expected.namespace, texts())
-    return sorted(found, key=lambda each: SEVERITIES.index(each.severity))
+    findings = folded(hits, expected.namespace, texts())
+    return sorted(findings, key=lambda each: SEVERITIES.index(each.severity))
 
 
 def unreached(error: InputError) -> Finding:

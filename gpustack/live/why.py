@@ -70,15 +70,15 @@ def why(expected: Expected, state: State, target: Target, log: str = "") -> list
     if body is None:
         where = "is not there" if state.looked(target.kind) else f"may be there: no {target.kind} was looked at"
         return [cause("absent", f"{target} {where}"), *(_quotas(state, target.namespace) if target.namespace else ())]
-    found = [*_signs(_app(body), log)] if log else []
+    signs = [*_signs(_app(body), log)] if log else []
     if target.kind == "Pod":
-        found += _pod(expected, state, body)
+        signs += _pod(expected, state, body)
     elif target.kind == "DaemonSet":
-        found += _daemons(expected, state, body)
+        signs += _daemons(expected, state, body)
     else:
-        found += _by_name(expected, state, target)
-    if found:
-        return [*dict.fromkeys(found)]
+        signs += _by_name(expected, state, target)
+    if signs:
+        return [*dict.fromkeys(signs)]
     well = target.kind != "Pod" or ready(body)
     return [cause("well" if well else "unknown", f"{target}: looked at {_looked(state)}")]
 

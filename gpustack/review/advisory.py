@@ -113,17 +113,17 @@ def advisory(path: Path) -> tuple[str, list[Named]]:
     data = read(path, path.name).data
     try:
         form = _csaf if "document" in data else _osv if any("package" in one for one in data["affected"]) else _own
-        found = []
+        named = []
         for vulnerability, name, texts, fixed, digest in form(data):
             part = component_of(name)
             ranges = [bounds(text) for text in texts] if part else []
-            found.append(Named(str(vulnerability), str(name), part, ranges, fixed if part else [], str(digest)))
+            named.append(Named(str(vulnerability), str(name), part, ranges, fixed if part else [], str(digest)))
         spoken: dict[str, set[int]] = {}
-        for each in found:
+        for each in named:
             told = (*(bound for one in each.ranges for _, bound in one), *each.fixed)
             spoken.setdefault(each.component, set()).update(key_of(version)[0] for version in told)
         name = data["document"]["tracking"]["id"] if form is _csaf else data["id"]
-        return str(name), [each._replace(branches=frozenset(spoken[each.component])) for each in found]
+        return str(name), [each._replace(branches=frozenset(spoken[each.component])) for each in named]
     except (KeyError, TypeError, AttributeError, IndexError, ValueError) as error:
         what, why = f"{path.name} is not an advisory that can be read", f"{type(error).__name__}: {str(error)[:120]}"
         remedy = "bring CSAF 2.0, OSV, or the form in gpustack's docs/upgrades.md"
@@ -142,9 +142,9 @@ def _csaf(data: dict[str, Any]) -> Iterator[Entry]:
             product = branch["product"]  # NVIDIA's tree has the product in the branch, and the version in its name
             known = [name for name in (*names, product["name"]) if component_of(name)]
             text = product["name"] if component_of(names[-1]) else names[-1]
-            found = _DIGEST.search(product.get("product_identification_helper", {}).get("purl", ""))
+            match = _DIGEST.search(product.get("product_identification_helper", {}).get("purl", ""))
             named = known[-1] if known else " ".join(names)
-            products[product["product_id"]] = named, text, f"sha256:{found[1]}" if found else ""
+            products[product["product_id"]] = named, text, f"sha256:{match[1]}" if match else ""
     for one in tree.get("relationships", []):
         products[one["full_product_name"]["product_id"]] = products[one["product_reference"]]
     for one in data["vulnerabilities"]:

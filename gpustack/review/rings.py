@@ -33,15 +33,15 @@ def effects(before: Ringed, after: Ringed, changed: Collection[str], today: date
     texts[1] |= {new.document.file: new.document.text} if new.document else {}
     fleet = next((each.file for each in (new.document, old.document) if each), "")
     known = {each.name: each for each in old.changes}
-    found = list[tuple[str, str]]()
+    said = list[tuple[str, str]]()
     for each in new.changes:
         was = known.get(each.name)
         told = (*_hasty(was, each, old, today), *_around(was, each, before, after))
-        found += [(each.document.file, what) for what in told]
+        said += [(each.document.file, what) for what in told]
     dropped = known.keys() - {each.name for each in new.changes}
     for each in (known[name] for name in sorted(dropped)):
-        found += [(each.document.file, what) for what in _dropped(each, before, changed)]
-    for path, what in [*found, *((fleet, what) for what in _looser(before, after))]:
+        said += [(each.document.file, what) for what in _dropped(each, before, changed)]
+    for path, what in [*said, *((fleet, what) for what in _looser(before, after))]:
         sides = (digest(side.get(path)) for side in texts)
         yield repository.effect("IMP003", POWER, path, what, before=next(sides), after=next(sides))
     for each in new.changes:

@@ -32,12 +32,12 @@ def budget_for_nobody(given: TenantObject) -> Iterator[Hit]:
     selector = spec.get("selector")
     wanted = node(selector, ("matchLabels",))
     wanted = wanted if isinstance(wanted, dict) else {}
-    found = [each for each in given.beside(wanted) if each.whole and _selects(selector, each.labels)]
-    if found:
-        evicted = any(_uses_gpu(each) and _said(each) not in SPARED for each in found)
+    beside = [each for each in given.beside(wanted) if each.whole and _selects(selector, each.labels)]
+    if beside:
+        evicted = any(_uses_gpu(each) and _said(each) not in SPARED for each in beside)
     else:  # those that it selects are elsewhere
         evicted = offer.becomes(wanted, given.namespace) not in SPARED
-    pods = _number(found, given.others)
+    pods = _number(beside, given.others)
     if evicted and (field := _refusing(spec, pods)):
         there = f", and there are {pods}" if pods and field == "minAvailable" else ""
         yield hit(f"spec.{field}", who=given.who, value=spec[field], there=there)
@@ -58,10 +58,10 @@ def _refusing(spec: Mapping[str, Any], pods: int | None) -> str:
     return "minAvailable" if needed >= pods else ""
 
 
-def _number(found: Sequence[Tenant], others: Others) -> int | None:
-    """How many pods the workloads FOUND make; None where one doesn't say, or is scaled by another object."""
-    numbers = [_replicas(each) for each in found]
-    scaled = any((each.namespace, node(each.body, ("metadata", "name"))) in others.scaled for each in found)
+def _number(workloads: Sequence[Tenant], others: Others) -> int | None:
+    """How many pods WORKLOADS make; None where one doesn't say, or is scaled by another object."""
+    numbers = [_replicas(each) for each in workloads]
+    scaled = any((each.namespace, node(each.body, ("metadata", "name"))) in others.scaled for each in workloads)
     known = [number for number in numbers if number is not None]
     return sum(known) if known and len(known) == len(numbers) and not scaled else None
 

@@ -126,8 +126,8 @@ Beside = tuple[Body, Path, dict[str, Any], bool]
 
 def labels_of(body: Body, path: Path) -> Mapping[str, Any]:
     """The labels of the pods that have their PodSpec at PATH of BODY."""
-    found = node(body, (*path[:-1], "metadata", "labels"))
-    return found if isinstance(found, dict) else {}
+    labels = node(body, (*path[:-1], "metadata", "labels"))
+    return labels if isinstance(labels, dict) else {}
 
 
 @dataclass(frozen=True)
@@ -139,21 +139,21 @@ class Others:
     @cached_property
     def pods(self) -> Mapping[str, list[Beside]]:
         """The pods (`pods_in`) of all, by their namespaces."""
-        found: dict[str, list[Beside]] = {}
+        by_space: dict[str, list[Beside]] = {}
         for body in self.bodies:
-            found.setdefault(namespace_of(body), []).extend((body, *each) for each in pods_in(body))
-        return found
+            by_space.setdefault(namespace_of(body), []).extend((body, *each) for each in pods_in(body))
+        return by_space
 
     @cached_property
     def labelled(self) -> Mapping[tuple[str, str, str], list[Beside]]:
         """The same by namespace, key and value of each label: who looks for one among thousands finds it at once."""
-        found: dict[tuple[str, str, str], list[Beside]] = {}
+        by_label: dict[tuple[str, str, str], list[Beside]] = {}
         for space, pods in self.pods.items():
             for each in pods:
                 for key, value in labels_of(*each[:2]).items():
                     if isinstance(value, str):
-                        found.setdefault((space, str(key), value), []).append(each)
-        return found
+                        by_label.setdefault((space, str(key), value), []).append(each)
+        return by_label
 
     @cached_property
     def scaled(self) -> frozenset[tuple[str, str]]:

@@ -47,10 +47,10 @@ def _node(look: Look, view: View) -> dict[str, Any]:
     }
 
 
-def lines(found: dict[str, Any]) -> Iterator[str]:
+def lines(budget: dict[str, Any]) -> Iterator[str]:
     """The report as a person reads it."""
-    yield from head(found)
-    nodes = found["nodes"]
+    yield from head(budget)
+    nodes = budget["nodes"]
     blocked: dict[str, list[str]] = {}
     for each in nodes:
         for text in each["blockers"]:

@@ -104,8 +104,8 @@ class Runner:
         if self.file is not None:
             if self.elector.clock.now() > datetime.strptime(self.file["expires"], TIME).replace(tzinfo=UTC):
                 raise refused(f"the plan has expired at {self.file['expires']}", "a cluster changes meanwhile")
-            if found := list(moved(self.file["seen"], sight(plan), back=plan.direction == "out")):
-                raise refused("the cluster or the policy isn't what the plan was made of", "; ".join(found[:8]))
+            if moves := list(moved(self.file["seen"], sight(plan), back=plan.direction == "out")):
+                raise refused("the cluster or the policy isn't what the plan was made of", "; ".join(moves[:8]))
         if plan.promise.level == "broken":
             raise refused("drivers would roll", "; ".join(plan.promise.why), "do what `gpustack migrate plan` says")
         return plan
@@ -170,8 +170,8 @@ class Runner:
             os.umask(mask)
         elif act.verb == "release":
             prepared = await release.prepare(self.cluster, self.namespace, keep_labels=True)
-            if left := (found := await prepared.carry_out(self.tell)).made.left:
-                raise refused("nodes are left as they were", f"{left}", found.remains[0])
+            if left := (ended := await prepared.carry_out(self.tell)).made.left:
+                raise refused("nodes are left as they were", f"{left}", ended.remains[0])
         elif act.verb == "patch":
             await self.cluster.patch(kind, name, act.sent, namespace=where, subresource=act.subresource)
         else:
@@ -182,12 +182,12 @@ class Runner:
         """Add what is MADE in STEP to the record. Raises Conflict where somebody else writes it."""
         head = {"at": self.elector.clock.now().strftime(TIME), "by": self.who, "step": step}
         text = json.dumps([{**head, **each} for each in made], separators=(",", ":"))
-        found = (
+        records = (
             await self.cluster.list(CONFIG_MAPS, Selection(self.namespace, fields=f"metadata.name={RECORD}"))
         ).items
-        meta = {"resourceVersion": found[0].metadata.resourceVersion} if found else {"name": RECORD}
-        body = {"metadata": meta, "data": {f"{len(found[0].data) if found else 0:06}": text}}
-        if found:
+        meta = {"resourceVersion": records[0].metadata.resourceVersion} if records else {"name": RECORD}
+        body = {"metadata": meta, "data": {f"{len(records[0].data) if records else 0:06}": text}}
+        if records:
             await self.cluster.patch(CONFIG_MAPS, RECORD, body, namespace=self.namespace)
         else:
             await self.cluster.create(CONFIG_MAPS, body, namespace=self.namespace)

@@ -131,14 +131,14 @@ def filled(text: str, of: str, inputs: DashboardsInputs) -> str:
     prefix = "" if inputs.honor_labels else "exported_"
     words = {"in": f'{label}=~"$cluster",' if label else "", "cluster": label}
     words |= {"owner": f"{prefix}namespace", "pod": f"{prefix}pod", "stack": inputs.stack}
-    text = re.sub(r"\[\[(.+?)\]\]", lambda found: of_exporter(found[1], of, node=node), text)
-    text = re.sub(r"@(in|cluster|owner|pod|stack)\b", lambda found: words[found[1]], text)
+    text = re.sub(r"\[\[(.+?)\]\]", lambda match: of_exporter(match[1], of, node=node), text)
+    text = re.sub(r"@(in|cluster|owner|pod|stack)\b", lambda match: words[match[1]], text)
     return re.sub(r"\{ *\}", "", re.sub(r"\{ +", "{", re.sub(r", *\}", "}", text)))
 
 
 def of_exporter(text: str, of: str, *, node: bool) -> str:
     """TEXT over the exporter's series that the matchers OF select, with the label node where NODE asks for it."""
-    selected = re.sub(r"\bDCGM_\w+", lambda found: f"{found[0]}{{@in {of}}}", text)
+    selected = re.sub(r"\bDCGM_\w+", lambda match: f"{match[0]}{{@in {of}}}", text)
     if "@host" in of:
         return "({})".format(" or ".join(selected.replace("@host", host) for host in HOSTS))
     for host in HOSTS if node else ():

@@ -88,6 +88,6 @@ def from_cluster(cluster: Cluster) -> ReconcilerInputs | None:
     )
 
 
-def stuck(found: Deadlines) -> int:
-    """After how many seconds in one phase a node is stuck by FOUND; a MIG change with a reboot has twice its time."""
-    return max(found.driver, 2 * found.mig, found.verifying) + 1800
+def stuck(deadlines: Deadlines) -> int:
+    """After how many seconds in a phase a node is stuck by DEADLINES; a MIG change with a reboot has twice its time."""
+    return max(deadlines.driver, 2 * deadlines.mig, deadlines.verifying) + 1800

@@ -113,19 +113,19 @@ def _hold(cluster: Cluster, tenancy: Tenancy, tenant: Tenant) -> Hold:
 def offered(cluster: Cluster) -> tuple[Offered, ...]:
     """The resources that nodes of pools advertise, by name."""
     by_name = cluster.offer.tolerated_by_name
-    found: dict[str, Offered] = {}
+    by_resource: dict[str, Offered] = {}
     for pool, capacity in zip(cluster.pools, cluster.capacity, strict=True):
         for name, unit in capacity.units.items():
             hard = [each for each in pool.said.taints if each.effect in HARD and not (by_name and each.key == name)]
             taints = as_inputs(hard)
-            before = found.get(name)
+            before = by_resource.get(name)
             free = not taints or (before is not None and not before.taints)
-            found[name] = Offered(
+            by_resource[name] = Offered(
                 name=name,
                 taints=() if free else (*(before.taints if before else ()), taints),
                 shared=unit.shared_by > 1 and (before is None or before.shared),
             )
-    return tuple(found[name] for name in sorted(found))
+    return tuple(by_resource[name] for name in sorted(by_resource))
 
 
 def _admission(cluster: Cluster, said: Admission) -> AdmissionInputs | None:

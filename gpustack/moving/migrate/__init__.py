@@ -47,15 +47,15 @@ def plan(
     hold the custom resources, and SAVED is what it holds. Raises InputError for objects that lack the form of
     their kinds."""
     with understood("what the cluster holds"):
-        how, found = way(seen), verdicts(seen, render)
+        how, fates = way(seen), verdicts(seen, render)
         if reverse:
-            found, promised = returned(seen, render)
-            steps = Back(seen, render, how, found, Commands(kubectl), file, saved).steps()
-            return Plan(render, seen, how, promised, found, steps, [], [], "out")
-        planner = Planner(seen, render, how, found, Commands(kubectl), file, saved)
-        said, promised = [note for note in facts()["ways"][how.name][1:] if note], promise(seen, render, found)
-        if any(each.fate == "rolls" and not each.name.endswith(NFD) for each in found):
+            fates, promised = returned(seen, render)
+            steps = Back(seen, render, how, fates, Commands(kubectl), file, saved).steps()
+            return Plan(render, seen, how, promised, fates, steps, [], [], "out")
+        planner = Planner(seen, render, how, fates, Commands(kubectl), file, saved)
+        said, promised = [note for note in facts()["ways"][how.name][1:] if note], promise(seen, render, fates)
+        if any(each.fate == "rolls" and not each.name.endswith(NFD) for each in fates):
             more = "spec.daemonsets.updateStrategy: OnDelete keeps the pods of operands until somebody deletes them"
             said.append(more)
         back = [planner.commands.ours(f"gpustack migrate abort {render.cluster}")]
-        return Plan(render, seen, how, promised, found, planner.steps(), said, back)
+        return Plan(render, seen, how, promised, fates, planner.steps(), said, back)

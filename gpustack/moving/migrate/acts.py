@@ -39,9 +39,9 @@ class Act:
     @property
     def sent(self) -> Body:
         """The patch, which fails where the object is another or has changed since it was seen."""
-        found, meta = dict(self.patch or {}), self.body["metadata"]
+        patch, meta = dict(self.patch or {}), self.body["metadata"]
         head = {key: meta[key] for key in ("uid", "resourceVersion") if meta.get(key)}
-        return {**found, "metadata": {**found.get("metadata", {}), **head}}
+        return {**patch, "metadata": {**patch.get("metadata", {}), **head}}
 
     def entry(self) -> Body:
         """The act for the record: the object, and what is before and after. No object stands there whole: somebody else
@@ -109,20 +109,20 @@ def changes(patch: Body, body: Mapping[str, Any]) -> bool:
 
 def record(seen: Seen, namespace: str) -> list[Body]:
     """The entries of the record, oldest first. What can't be read is left out: nobody but a person wrote it."""
-    found: list[Body] = []
+    entries: list[Body] = []
     for _, text in sorted(((seen.find("ConfigMap", RECORD, namespace) or {}).get("data") or {}).items()):
         try:
-            found += [each for each in json.loads(text) if each["object"]["name"] and each["step"]]
+            entries += [each for each in json.loads(text) if each["object"]["name"] and each["step"]]
         except (ValueError, TypeError, KeyError):
             continue
-    return found
+    return entries
 
 
-def undone(found: list[Body], step: str, seen: Seen) -> Iterator[tuple[Body, Body | None]]:
-    """What was before STEP changed it, by the entries FOUND: of each object, the one that was changed last first, with
+def undone(entries: list[Body], step: str, seen: Seen) -> Iterator[tuple[Body, Body | None]]:
+    """What was before STEP changed it, by the ENTRIES: of each object, the one that was changed last first, with
     what stands in the cluster for it now."""
     done = set[tuple[str, ...]]()
-    for each in reversed(found):
+    for each in reversed(entries):
         kind, where, name = key = tuple(each["object"][part] for part in ("kind", "namespace", "name"))
         if each["step"] == step and each.get("before") and key not in done:
             done.add(key)

@@ -43,8 +43,8 @@ class Back(Planner):
         """Whether nobody applies the render any more."""
         engine = self.render.applies
         wanted = [body for body in (*self.render.roots, *self.render.syncs) if engine and body["kind"] == engine.kind]
-        found = [self.seen.find(body["kind"], body["metadata"]["name"], space(body)) for body in wanted]
-        live, names = [body for body in found if body], told(wanted)
+        bodies = [self.seen.find(body["kind"], body["metadata"]["name"], space(body)) for body in wanted]
+        live, names = [body for body in bodies if body], told(wanted)
         applied = any(self.fields.own(self.fields.live(body)) is not None for _, body in self.render.bodies)
         if not live and wanted and applied and not self.render.elsewhere:
             remedy = "suspend them where the engine runs, then say so: --suspended-elsewhere"
@@ -63,8 +63,8 @@ class Back(Planner):
 
     def guards(self) -> Step:
         """Whether nothing of ours refuses what the operator writes."""
-        found = [self.seen.find(GUARD, name) for name in self.render.of(GUARD) if name.startswith("gpustack-")]
-        return self.left((Act("delete", body) for body in found if body), "guards are there", "no guard is there")
+        there = [self.seen.find(GUARD, name) for name in self.render.of(GUARD) if name.startswith("gpustack-")]
+        return self.left((Act("delete", body) for body in there if body), "guards are there", "no guard is there")
 
     def nodes(self) -> Step:
         """Whether nothing of the reconciler is on nodes."""
@@ -100,13 +100,13 @@ class Back(Planner):
             return Step("next", f"{len(lost)} objects of it were removed", (), remedy)
         if made:
             return self.left(made, f"objects of it were removed, and stand in {self.file}.helm", "")
-        if not (found := self.seen.operators):
+        if not (operators := self.seen.operators):
             remedy = "install the release that ran with its values and --take-ownership, then plan again"
             return Step("next", "neither its Deployment is there nor a record of it", (), remedy)
         was = {live["metadata"]["name"]: each["spec"] for each, live in undone(self.entries, "stop", self.seen) if live}
-        off = [body for body in found if body["spec"].get("replicas") == 0]
+        off = [body for body in operators if body["spec"].get("replicas") == 0]
         acts = (scaled(body, int(was.get(body["metadata"]["name"], {}).get("replicas") or 1)) for body in off)
-        return self.left(acts, "Deployment of it has 0 replicas", f"{told(found)}: it is to run")
+        return self.left(acts, "Deployment of it has 0 replicas", f"{told(operators)}: it is to run")
 
     def holders(self) -> Step:
         """Whether what was suspended is set as before."""

@@ -66,8 +66,8 @@ class Commands:
 
     def gone(self, body: Body) -> str:
         """The command that waits for the pods of the Deployment BODY to go."""
-        found = (body["spec"].get("selector") or {}).get("matchLabels") or {}
-        labels = ",".join(f"{key}={value}" for key, value in sorted(found.items()))
+        selector = (body["spec"].get("selector") or {}).get("matchLabels") or {}
+        labels = ",".join(f"{key}={value}" for key, value in sorted(selector.items()))
         return self.made("gone", namespace=space(body), labels=labels)
 
     def applying(self, render: Render) -> Iterator[str]:

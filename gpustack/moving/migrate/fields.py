@@ -71,9 +71,9 @@ def telling(body: Body) -> bool:
 
 def _entry(live: Body | None, managers: list[str], operation: str) -> int | None:
     entries = (live or {"metadata": {}})["metadata"].get("managedFields") or []
-    found = (
+    indices = (
         index
         for index, each in enumerate(entries)
         if each.get("manager") in managers and each.get("operation") == operation and not each.get("subresource")
     )
-    return next(found, None)
+    return next(indices, None)

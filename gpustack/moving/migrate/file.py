@@ -36,59 +36,59 @@ def sight(plan: Plan) -> Body:
     that is UID, template and number of revisions."""
     seen, metas = plan.seen, [body["metadata"] for body in plan.seen.of("ControllerRevision")]
     revisions = Counter(owner["name"] for meta in metas for owner in meta.get("ownerReferences") or [])
-    found: Body = {
+    sights: Body = {
         "direction": plan.direction,
         "render": digest([body for _, body in plan.render.bodies]),
         "version": seen.version or None,
     }
-    found |= {f"holder {each.told}": each.body and each.body["metadata"].get("uid") for each in plan.way.holders}
+    sights |= {f"holder {each.told}": each.body and each.body["metadata"].get("uid") for each in plan.way.holders}
     for body in seen.objects:
         uid, name, kind = body["metadata"].get("uid"), called(body), body["kind"]
         if operator_kind(body):
-            found[f"custom {name}"] = [uid, digest(body.get("spec"))]
+            sights[f"custom {name}"] = [uid, digest(body.get("spec"))]
         elif body in seen.operators:
-            found[f"operator {name}"] = [uid, digest(body["spec"].get("template"))]
+            sights[f"operator {name}"] = [uid, digest(body["spec"].get("template"))]
         elif kind == "DaemonSet" and holds_driver(body):
             template, count = body["spec"]["template"], revisions[body["metadata"]["name"]]
-            found[f"driver {name}"] = [uid, digest(template), count]
+            sights[f"driver {name}"] = [uid, digest(template), count]
         elif kind == "DaemonSet":
-            found[f"operand {name}"] = uid
+            sights[f"operand {name}"] = uid
         elif kind == "Node":
             offered = (body.get("status") or {}).get("allocatable") or {}
-            found[f"GPUs of {name}"] = any("nvidia.com/" in key and str(offered[key]) != "0" for key in offered)
-    return found
+            sights[f"GPUs of {name}"] = any("nvidia.com/" in key and str(offered[key]) != "0" for key in offered)
+    return sights
 
 
 def moved(before: Mapping[str, Any], now: Mapping[str, Any], *, back: bool) -> Iterator[str]:
     """What differs between NOW and BEFORE, sentence by sentence. The last step takes the operator and its holders away,
     and on the way BACK they may come again; nodes come and go, and a step makes more operands."""
     for what in sorted(before.keys() | now.keys()):
-        was, found, of = before.get(what), now.get(what), what.partition(" ")[0]
-        going = of in {"operator", "holder", "version"} and (found is None or (back and was is None))
-        if was == found or going or (of == "operand" and was is None) or (of == "GPUs" and (not was or found is None)):
+        was, has, of = before.get(what), now.get(what), what.partition(" ")[0]
+        going = of in {"operator", "holder", "version"} and (has is None or (back and was is None))
+        if was == has or going or (of == "operand" and was is None) or (of == "GPUs" and (not was or has is None)):
             continue
-        yield f"{what}: {'new' if was is None else 'gone' if not found else 'another, or has changed'}"
+        yield f"{what}: {'new' if was is None else 'gone' if not has else 'another, or has changed'}"
 
 
 def roles(acts: Iterable[Act], render: Render) -> list[Body]:
     """A ClusterRole, and a Role for each namespace that ACTS write to: what is looked at by kind, what is written by
     name. Whoever applies a Role has to hold its rights, or `escalate` on it; a binding wants `bind` on its role."""
-    found: dict[str, dict[tuple[str, str, str], set[str]]] = defaultdict(lambda: defaultdict(set))
+    rights: dict[str, dict[tuple[str, str, str], set[str]]] = defaultdict(lambda: defaultdict(set))
     for kind in kinds().values():
-        found[render.namespace if kind.scope == "operator" else ""][kind.group, kind.plural, "list"].add("")
+        rights[render.namespace if kind.scope == "operator" else ""][kind.group, kind.plural, "list"].add("")
     for key, rows in facts()["rights"].items():
         for group, resource, verbs, name in rows if key in {"stack", "cluster"} or render.replicas is not None else ():
-            found[render.namespace if key in {"stack", "reconciler"} else ""][group, resource, verbs].add(name)
+            rights[render.namespace if key in {"stack", "reconciler"} else ""][group, resource, verbs].add(name)
     for act in acts:
         body, where, name = act.body, space(act.body), str(act.body["metadata"]["name"])
         raw, verbs = kind_of(body).raw, facts()["verbs"]
         if wanted := verbs.get(body["kind"]) or verbs.get(act.verb):
-            found[where][raw.group, f"{raw.plural}/{act.subresource}".rstrip("/"), wanted].add(name)
+            rights[where][raw.group, f"{raw.plural}/{act.subresource}".rstrip("/"), wanted].add(name)
         if raw.group == RBAC and act.verb != "patch":
             of, needed = body.get("roleRef") or body, "bind" if "roleRef" in body else "escalate"
             at = where if of["kind"] == "Role" else ""
-            found[at][RBAC, f"{of['kind'].lower()}s", needed].add(of.get("name") or name)
-    return [role(namespace, found[namespace]) for namespace in sorted(found)]
+            rights[at][RBAC, f"{of['kind'].lower()}s", needed].add(of.get("name") or name)
+    return [role(namespace, rights[namespace]) for namespace in sorted(rights)]
 
 
 def role(namespace: str, rules: Mapping[tuple[str, str, str], set[str]]) -> Body:

@@ -66,13 +66,13 @@ class Holder:
     @property
     def patch(self) -> Body:
         """The merge patch after which it brings nothing back."""
-        found: dict[str, Any] = {**facts()["holders"][self.kind]["patch"]}
+        body: dict[str, Any] = {**facts()["holders"][self.kind]["patch"]}
         meta = self.body["metadata"] if self.body else {}
         more = {"annotations": facts()["keep"]} if not self.kept else {}
         kept, ours = _finalizers(meta)
         if self.kind == "Application" and ours:
             more["finalizers"] = kept or None
-        return {**({"metadata": more} if more else {}), **found}
+        return {**({"metadata": more} if more else {}), **body}
 
     def goes(self, way: Way) -> bool:
         """Whether it goes at the end: what installs the operator itself does, and nothing above that. An Application
@@ -110,11 +110,11 @@ def way(seen: Seen) -> Way:
     helm = helm or any(RELEASE in notes(body) for body in _marked(seen))
     release = seen.release if helm else ""
     for name, finder in {"olm": _olm, "flux": _flux, "k3s": _k3s, "argocd": _argocd}.items():
-        if found := list(finder(seen)):
-            spec = (found[0].body or {}).get("spec") or {}
-            stored = found[0].kind == "HelmRelease"
-            storage = str(spec.get("storageNamespace") or found[0].namespace) if stored else ""
-            return Way(name, tuple(_with_parents(seen, found)), release, storage)
+        if holders := list(finder(seen)):
+            spec = (holders[0].body or {}).get("spec") or {}
+            stored = holders[0].kind == "HelmRelease"
+            storage = str(spec.get("storageNamespace") or holders[0].namespace) if stored else ""
+            return Way(name, tuple(_with_parents(seen, holders)), release, storage)
     return Way("helm" if helm else "", (), release)
 
 
@@ -129,10 +129,10 @@ def _holder(body: Body) -> Holder:
 
 def _olm(seen: Seen) -> Iterator[Holder]:
     """The Subscription; where only the version is seen that it had installed, a Subscription that nobody looked at."""
-    found = [_holder(body) for body in seen.of("Subscription") if package(body)]
-    yield from found
+    subscriptions = [_holder(body) for body in seen.of("Subscription") if package(body)]
+    yield from subscriptions
     versions = [body for body in seen.of("ClusterServiceVersion") if package(body)]
-    if versions and not found:
+    if versions and not subscriptions:
         yield Holder("Subscription", "?", space(versions[0]))
 
 
@@ -162,7 +162,7 @@ def _k3s(seen: Seen) -> Iterator[Holder]:
 
 def _argocd(seen: Seen) -> Iterator[Holder]:
     """The Application of the operator's chart: by Argo CD's mark on the operator's objects, else by its sources."""
-    names = {found for body in _marked(seen) if (found := _tracker(seen, body))}
+    names = {tracker for body in _marked(seen) if (tracker := _tracker(seen, body))}
     if names:
         yield from (_application(seen, name) for name in sorted(names))
         return

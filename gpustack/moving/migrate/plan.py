@@ -76,16 +76,16 @@ def verdicts(seen: Seen, render: Render) -> list[Verdict]:
     """What happens to each DaemonSet of the stack, drivers first."""
     rendered = render.of("DaemonSet")
     live = [body for body in seen.of("DaemonSet") if of_stack(body, seen, render)]
-    found = [judged(body, rendered, render) for body in live]
+    fates = [judged(body, rendered, render) for body in live]
     stood_for = {str(ours["metadata"]["name"]) for body in live if (ours := standing(body, rendered))}
     for name in sorted(set(rendered) - stood_for) if "DaemonSet" in seen.looked else ():
         if holds_driver(rendered[name]):
             why = "it is rendered and doesn't run here: on nodes that have a driver already, a second one would wait"
             remedy = f"take what renders it out of the policy until the hand-over is done, or {CARRY}"
-            found.append(Verdict(name, True, "refused", why=why, remedy=remedy))
+            fates.append(Verdict(name, True, "refused", why=why, remedy=remedy))
         else:
-            found.append(Verdict(name, False, "new"))
-    return sorted(found, key=lambda each: (not each.driver, each.name))
+            fates.append(Verdict(name, False, "new"))
+    return sorted(fates, key=lambda each: (not each.driver, each.name))
 
 
 def standing(live: Body, rendered: Mapping[str, Body]) -> Body | None:
@@ -149,16 +149,16 @@ def behind(seen: Seen, *, every: bool = False) -> Iterator[str]:
             yield f"{wanted - updated} of {wanted} pods of {body['metadata']['name']} are outdated already"
 
 
-def promise(seen: Seen, render: Render, found: list[Verdict]) -> Promise:
+def promise(seen: Seen, render: Render, fates: list[Verdict]) -> Promise:
     """Whether the hand-over restarts no driver."""
-    broken = [f"{each.name}: {each.why}" for each in found if each.fate == "refused" and each.driver]
+    broken = [f"{each.name}: {each.why}" for each in fates if each.fate == "refused" and each.driver]
     broken += [f"{each}, and the reconciler rolls those" for each in behind(seen)]
     if broken:
         return Promise("broken", tuple(broken))
     why = list(unproved(seen, render))
     if "DaemonSet" not in seen.looked:
         why.append("no DaemonSet was looked at, so it isn't known which drivers run")
-    elif not any(each.driver for each in found):
+    elif not any(each.driver for each in fates):
         why.append("no DaemonSet of a driver was seen: nodes bring theirs, or it runs elsewhere")
     if why:
         return Promise("open", tuple(why))

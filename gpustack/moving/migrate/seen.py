@@ -74,15 +74,15 @@ class Seen:
 
     def find(self, kind: str, name: str, namespace: str = "") -> Body | None:
         """An object; without NAMESPACE of any."""
-        found = (body for body in self.of(kind) if body["metadata"]["name"] == name)
-        return next((body for body in found if namespace in ("", space(body))), None)
+        named = (body for body in self.of(kind) if body["metadata"]["name"] == name)
+        return next((body for body in named if namespace in ("", space(body))), None)
 
     def wanted(self, *, monitoring: bool, openshift: bool) -> list[str]:
         """The kinds that the operator makes objects of in such a cluster."""
-        found = {"always"} | ({"monitoring"} if monitoring else set()) | ({"openshift"} if openshift else set())
-        found |= {"dra"} if any(self.of("GPUCluster")) else set()
-        found |= {"classic"} if any(self.of("ClusterPolicy")) else set()
-        return [name for name, kind in kinds().items() if kind.when in found]
+        conditions = {"always"} | ({"monitoring"} if monitoring else set()) | ({"openshift"} if openshift else set())
+        conditions |= {"dra"} if any(self.of("GPUCluster")) else set()
+        conditions |= {"classic"} if any(self.of("ClusterPolicy")) else set()
+        return [name for name, kind in kinds().items() if kind.when in conditions]
 
     @property
     def operators(self) -> list[Body]:
@@ -133,9 +133,9 @@ def gathered(sources: Sequence[str], items: Sequence[Item]) -> Seen:
         return _gathered(read_all(sources, {}, items))
 
 
-def _gathered(found: context.Context) -> Seen:
-    told, known = found.installation, kinds()
-    every = [checked(each) for each in found.items if each.text_at("kind") and each.text_at("metadata", "name")]
+def _gathered(dump: context.Context) -> Seen:
+    told, known = dump.installation, kinds()
+    every = [checked(each) for each in dump.items if each.text_at("kind") and each.text_at("metadata", "name")]
     holders = {name for name, kind in known.items() if kind.when == "holder"}
     bodies = [body for body in every if in_cluster(body) or body["kind"] in holders]
     seen = Seen(bodies, {body["kind"] for body in bodies if body["kind"] in known and in_cluster(body)})
@@ -184,9 +184,9 @@ async def look(cluster: Cluster, namespace: str, default: str) -> Seen:
         try:
             for version in kind.versions.split():
                 row = (kind.group, version, kind.plural, name)
-                found = await live.listed(cluster, row, where if kind.scope == "operator" else "")
-                items += found
-                if found:
+                bodies = await live.listed(cluster, row, where if kind.scope == "operator" else "")
+                items += bodies
+                if bodies:
                     break
         except Forbidden as error:
             unread[name] = str(error)

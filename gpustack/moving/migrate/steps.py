@@ -68,9 +68,9 @@ class Planner:
         """The steps in their order: the first that isn't done is next, those after it come later."""
         made: list[Step] = []
         for text in facts()[self.texts]:
-            found: Step = getattr(self, text["id"])()
-            waits = found.state == "next" and any(step.state == "next" for step in made)
-            made.append(replace(found, state="later" if waits else found.state, **text))
+            one: Step = getattr(self, text["id"])()
+            waits = one.state == "next" and any(step.state == "next" for step in made)
+            made.append(replace(one, state="later" if waits else one.state, **text))
         return made
 
     def unseen(self, names: Sequence[str]) -> str:
@@ -148,17 +148,17 @@ class Planner:
 
     def stop(self) -> Step:
         """Whether the operator runs no more."""
-        found = self.seen.operators
-        if not found and self.seen.live and self.takeover().state == "done":
+        operators = self.seen.operators
+        if not operators and self.seen.live and self.takeover().state == "done":
             return Step("not needed", "no Deployment of it was found, and all that is rendered is applied")
-        if not found:
+        if not operators:
             where = f" in namespace {self.seen.namespace}" if self.seen.live else ""
             said = self.unseen(["Deployment"]) or f"no Deployment of the operator was found{where}"
             remedy = "name its namespace with --namespace, or add with --from what the command prints"
             looks = self.commands.looks(["Deployment"])
             return Step("next", f"{said}; that doesn't say that it is stopped", tuple(looks), remedy)
-        running, names = [body for body in found if not stopped(body)], told(found)
-        if not running and not any(of_operator(pod, found) for pod in self.seen.of("Pod")):
+        running, names = [body for body in operators if not stopped(body)], told(operators)
+        if not running and not any(of_operator(pod, operators) for pod in self.seen.of("Pod")):
             return Step("done", f"{names}: 0 replicas; {self.unseen(['Pod']) or 'no pod of it'}")
         said = f"{names}: it runs" if running else f"{names}: scaled to 0, and pods of it are left"
         busy = [node for node in self.seen.of("Node") if str(labels(node).get(UPGRADE_STATE, "")) not in AT_REST]
@@ -168,7 +168,7 @@ class Planner:
             said += f"; an upgrade of drivers is under way: {nodes}"
             remedy = "wait until all nodes are at upgrade-done: what is half done is rolled on by whoever comes next"
         acts = tuple(scaled(body, 0) for body in running if body["spec"].get("replicas") != 0)
-        return Step("next", said, (*self.commands.acts(acts), *map(self.commands.gone, found)), remedy, acts=acts)
+        return Step("next", said, (*self.commands.acts(acts), *map(self.commands.gone, operators)), remedy, acts=acts)
 
     def release(self) -> Step:
         """Whether no object is owned by a custom resource."""

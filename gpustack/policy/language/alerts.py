@@ -146,9 +146,9 @@ def _unknown(name: str) -> PydanticCustomError | None:
 
 
 def _each_known(silences: list[Silence]) -> list[Silence]:
-    found = [((at, "alert"), error, one.alert) for at, one in enumerate(silences) if (error := _unknown(one.alert))]
-    if found:
-        raise refuse_all(found)
+    unknown = [((at, "alert"), error, one.alert) for at, one in enumerate(silences) if (error := _unknown(one.alert))]
+    if unknown:
+        raise refuse_all(unknown)
     return silences
 
 

@@ -131,11 +131,11 @@ def of_documents(documents: Mapping[str, Document]) -> Rings:
 
 def shared_files(folder: pathlib.Path) -> dict[str, pathlib.Path]:
     """The files of FOLDER that many clusters may read, by their names from there: layers, changes and rings."""
-    found = {FLEET: folder / FLEET} if os.path.lexists(folder / FLEET) else {}
+    files = {FLEET: folder / FLEET} if os.path.lexists(folder / FLEET) else {}
     for below in ("layers", CHANGES):
         entries = sorted((folder / below).iterdir()) if (folder / below).is_dir() else []
-        found |= {name: each for each in entries if is_shared(name := f"{below}/{each.name}") and each.is_file()}
-    return found
+        files |= {name: each for each in entries if is_shared(name := f"{below}/{each.name}") and each.is_file()}
+    return files
 
 
 def is_shared(name: str, *, layers: bool = True) -> bool:

@@ -182,9 +182,9 @@ def changes(repo: Path, base: str, tree: str) -> Iterator[tuple[str, str]]:
 
 def refuse_links(repo: Path, base: str, tree: str) -> None:
     """Refuse links and submodules that come: what a file is must stand in the request."""
-    found = [path for mode, path in changes(repo, base, tree) if mode in {"120000", "160000"}]
-    if found:
-        shown = ", ".join(repr(path)[1:-1].replace("`", "'")[:120] for path in found[:10])
+    links = [path for mode, path in changes(repo, base, tree) if mode in {"120000", "160000"}]
+    if links:
+        shown = ", ".join(repr(path)[1:-1].replace("`", "'")[:120] for path in links[:10])
         raise Refused(f"it brings links or submodules, of which nobody sees what they lead to: `{shown}`")
 
 

@@ -61,8 +61,8 @@ class Site:
         while address:
             items, link = self.call(address)
             yield from items
-            found = re.search(r'<([^>]*)>; rel="next"', link)
-            address = found[1] if found else None
+            following = re.search(r'<([^>]*)>; rel="next"', link)
+            address = following[1] if following else None
 
     def call(self, address: str, method: str = "GET", body: Any = None) -> tuple[Any, str]:
         """What the site answers, and where the next page is."""
@@ -123,9 +123,9 @@ class GitLab(Site):
 
     def requests(self) -> Iterator[tuple[int, str]]:
         branch = urllib.parse.quote(self.branch, safe="")
-        for found in self.pages(f"{self.api}/merge_requests?state=opened&target_branch={branch}"):
-            number, commit = int(found["iid"]), str(found["sha"])
-            if found["target_branch"] != self.branch:
+        for request in self.pages(f"{self.api}/merge_requests?state=opened&target_branch={branch}"):
+            number, commit = int(request["iid"]), str(request["sha"])
+            if request["target_branch"] != self.branch:
                 continue
             note = self.note(number)
             if note is None or not str(note["body"]).startswith(marker(commit, self.base)):
