@@ -1,4 +1,6 @@
-"""The policy language: what a person may write, and what it means before anything is rendered. Knows no manifest.
+"""The policy language: what one may write (language, configurations), how it is read (loading) and explained (help).
+
+Knows no manifest; what a policy means is told by `gpustack.cluster`.
 
     from gpustack.policy import ClusterPolicySpec
 

@@ -1,4 +1,5 @@
-"""What `gpustack lint` found, in the formats that other programs read: a module each, with `write(report) -> str`.
+"""Findings of any verb, in the formats that other programs read: a module each, with `write(report) -> str`. What
+`diff` and `images` print beside findings has formats of its own: `diff/` and `images.py`.
 
 They return text; `tell` prints it.
 """

@@ -1,1 +1,1 @@
-"""DCGM, the exporters and the rules for Prometheus."""
+"""DCGM, the exporters, alerts and other rules for Prometheus, and dashboards for Grafana."""

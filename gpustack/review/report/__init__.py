@@ -2,7 +2,7 @@
 
 ::
 
-    frame.py      the page: landmarks, styles for light, dark and paper, the filter box
+    frame.py      the page, whose HTML, styles and script are files in ../templates
     matrix.py     cluster x component version
     changes.py    what a change does, and the change groups
     pictures.py   GPUs and how they are cut
