@@ -36,10 +36,10 @@ def nearest(name: str, candidates: Iterable[str], count: int = 3) -> list[str]:
     """Up to COUNT of CANDIDATES that look like NAME, best first. Only letters and digits count, in any case."""
     from difflib import SequenceMatcher
 
-    wanted = _squeezed(name)
+    wanted = squeezed(name)
     scored = []
     for candidate in candidates:
-        text = _squeezed(candidate)
+        text = squeezed(candidate)
         matcher = SequenceMatcher(None, wanted, text)
         ratio = matcher.ratio() if matcher.real_quick_ratio() >= ALIKE else 0.0  # a text of pages is like no name
         if wanted and text and (wanted in text or text in wanted):
@@ -51,5 +51,6 @@ def nearest(name: str, candidates: Iterable[str], count: int = 3) -> list[str]:
     return [candidate for _, _, candidate in sorted(scored)[:count]]
 
 
-def _squeezed(name: str) -> str:
+def squeezed(name: str) -> str:
+    """NAME without what people write in several ways: case, dots, dashes."""
     return "".join(c for c in name.lower() if c.isalnum())

@@ -64,8 +64,7 @@ class Alert:
 @functools.cache
 def alerts() -> Mapping[str, Alert]:
     """All alerts by name, in the order in which they are rendered."""
-    entries: dict[str, dict[str, Any]] = _facts()["alerts"]
-    return MappingProxyType({name: Alert(name, **facts) for name, facts in entries.items()})
+    return MappingProxyType({name: Alert(name, **facts) for name, facts in _facts()["alerts"].items()})
 
 
 def names() -> list[str]:

@@ -10,7 +10,7 @@ from ..api import keys
 from ..api.objects import count
 from ..cluster.ownership import PRESENT
 from ..model import Body
-from .state import State
+from .state import State, labels
 
 if TYPE_CHECKING:
     from ..cluster.pool import Pool
@@ -30,11 +30,6 @@ class Hit:
     what: str
     node: str = ""
     path: str = ""
-
-
-def labels(node: Body) -> Mapping[str, str]:
-    """The labels of NODE."""
-    return node["metadata"].get("labels") or {}
 
 
 def has_gpu(node: Body) -> bool:

@@ -10,9 +10,9 @@ from ..api import keys
 from ..api.objects import Taint
 from ..cluster.scheduling import kept_away, tolerations_of
 from ..model import Body, Path, dotted
-from .nodes import Hit, busy, labels, selects
+from .nodes import Hit, busy, selects
 from .nodes import ready as works
-from .state import State, kind_of
+from .state import State, kind_of, labels
 
 OPERATOR = "gpu-operator"
 FIELDS = 3

@@ -17,9 +17,9 @@ from ..checks.rule import rules_over
 from ..cluster.pool import ENGINES
 from ..model import SEVERITIES, Body, Finding
 from . import nodes, reports
-from .nodes import Hit, labels
+from .nodes import Hit
 from .objects import OPERATOR, of_kinds, repelled
-from .state import Kind, State, kind_of, name_of
+from .state import Kind, State, kind_of, labels, name_of
 from .verify import Expected, folded, texts
 from .why import selected, some
 

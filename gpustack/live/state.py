@@ -73,6 +73,11 @@ class State:
         return None
 
 
+def labels(body: Body) -> Mapping[str, str]:
+    """The labels of BODY."""
+    return body["metadata"].get("labels") or {}
+
+
 def name_of(body: Body) -> tuple[str, str]:
     """The namespace and the name of BODY."""
     return str(body["metadata"].get("namespace") or ""), str(body["metadata"]["name"])

@@ -58,8 +58,7 @@ def verify(expected: Expected, state: State) -> list[Finding]:
     hits += objects.missing(expected.namespace, state)
     hits += objects.of_pods(expected.namespace, state)
     hits += objects.of_policies(state)
-    findings = folded(hits, expected.namespace, texts())
-    return sorted(findings, key=lambda each: SEVERITIES.index(each.severity))
+    return sorted(folded(hits, expected.namespace, texts()), key=lambda each: SEVERITIES.index(each.severity))
 
 
 def unreached(error: InputError) -> Finding:

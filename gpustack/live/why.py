@@ -22,10 +22,10 @@ from ..cluster.scheduling import expressions_of, kept_away, required_terms, tole
 from ..model import Body, Finding
 from ..tenants.tenants import findings as of_tenants
 from ..tenants.tenants import pods_in, tenants_of
-from .nodes import has_gpu, labels
+from .nodes import has_gpu
 from .nodes import ready as works
 from .objects import ready
-from .state import State, name_of
+from .state import State, labels, name_of
 from .verify import Expected, verify
 
 KINDS = {"pod": "Pod", "node": "Node", "daemonset": "DaemonSet", "nodepolicy": "NodePolicy"}

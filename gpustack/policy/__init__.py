@@ -1,5 +1,4 @@
 """The policy language: what one may write (language, configurations), how it is read (loading) and explained (help).
-
 Knows no manifest; what a policy means is told by `gpustack.cluster`.
 
     from gpustack.policy import ClusterPolicySpec

@@ -71,9 +71,7 @@ def telling(body: Body) -> bool:
 
 def _entry(live: Body | None, managers: list[str], operation: str) -> int | None:
     entries = (live or {"metadata": {}})["metadata"].get("managedFields") or []
-    indices = (
-        index
-        for index, each in enumerate(entries)
-        if each.get("manager") in managers and each.get("operation") == operation and not each.get("subresource")
-    )
-    return next(indices, None)
+    for index, each in enumerate(entries):
+        if each.get("manager") in managers and each.get("operation") == operation and not each.get("subresource"):
+            return index
+    return None

@@ -10,12 +10,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from gpustack.live.state import labels
 from gpustack.model import Body
 
 from ..adopt.inputs.context import CHART
 from .acts import changes
 from .commands import named
-from .seen import RELEASE, Seen, facts, in_cluster, labels, notes, package, space
+from .seen import RELEASE, Seen, facts, in_cluster, notes, package, space
 
 TRACKED = "argocd.argoproj.io/tracking-id"
 FINALIZER = "resources-finalizer.argocd.argoproj.io"

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from gpustack.catalog import _data
+from gpustack.live.state import labels
 from gpustack.model import Body, Finding, InputError, Location, docs, printable
 from gpustack.reconciler.shell.cluster import Cluster
 
@@ -98,11 +99,6 @@ class Seen:
 def space(body: Body) -> str:
     """The namespace of BODY, "" where it has none."""
     return str(body["metadata"].get("namespace") or "")
-
-
-def labels(body: Body) -> dict[str, Any]:
-    """The labels of BODY."""
-    return body["metadata"].get("labels") or {}
 
 
 def notes(body: Body) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from gpustack.api.keys import UPGRADE_STATE
+from gpustack.live.state import labels
 from gpustack.model import STAGES, Body
 
 from .acts import Act, key_of, saving
@@ -17,7 +18,7 @@ from .commands import Commands, object_of
 from .fields import Fields
 from .holders import Holder, Way
 from .plan import Render, Verdict, behind
-from .seen import CUSTOM, Seen, facts, kinds, labels, operator_kind, package, space
+from .seen import CUSTOM, Seen, facts, kinds, operator_kind, package, space
 
 State = Literal["done", "next", "later", "not needed"]
 AT_REST = {"", "upgrade-done"}

@@ -18,6 +18,7 @@ from collections.abc import Iterable
 from pydantic import BaseModel
 
 from gpustack.catalog import chart
+from gpustack.catalog._lookup import squeezed
 from gpustack.model import Path, dotted
 
 Model = type[BaseModel]
@@ -43,7 +44,7 @@ def remedy(model: Model, path: Path, value: object = None, at: Path = ("spec",))
     if known:
         return known
     keys = list(keys_at(model, section))
-    match = next((known for known in keys if _squeeze(known) == _squeeze(key)), "") or _below(model, section, key)
+    match = next((known for known in keys if squeezed(known) == squeezed(key)), "") or _below(model, section, key)
     if not match and sum(other.lower().endswith(key.lower()) for other in keys) < 2:  # manager is not a migManager
         match = _close(key, keys, 0.8)
     if match:
@@ -164,9 +165,9 @@ def _elsewhere(model: Model, section: Path, key: str, value: object) -> list[str
     few steps, no list. Where more than two are best (image, enabled), the name says nothing: nothing is returned.
     """
     paths = all_paths(model)
-    here, wanted = dotted(section), _squeeze(key)
+    here, wanted = dotted(section), squeezed(key)
     inner = set(value) if isinstance(value, dict) else set()
-    similar = [path for path in paths if wanted in (_squeeze(tail) for tail in _tails(path))]
+    similar = [path for path in paths if wanted in (squeezed(tail) for tail in _tails(path))]
     if not similar:
         names = sorted({path.rpartition(".")[2] for path in paths})
         near = _close(key, names, 0.85) if len(key) > 5 else ""  # short names are all alike
@@ -197,7 +198,7 @@ def _below(model: Model, section: Path, key: str) -> str:
     """Return the path below SECTION that KEY runs together: rdma.enabled for rdmaEnabled, driver.version for itself."""
     prefix = f"{_INDEX.sub('[]', dotted(section))}." if section else ""
     inner = [path[len(prefix) :] for path in all_paths(model) if path.startswith(prefix)]
-    return min((path for path in inner if _squeeze(path) == _squeeze(key)), key=len, default="")
+    return min((path for path in inner if squeezed(path) == squeezed(key)), key=len, default="")
 
 
 def _tails(path: str) -> list[str]:
@@ -214,7 +215,3 @@ def _close(key: str, keys: Iterable[str], cutoff: float) -> str:
     lower = {known.lower(): known for known in keys}
     near = difflib.get_close_matches(key.lower(), lower, n=1, cutoff=cutoff)
     return lower[near[0]] if near else ""
-
-
-def _squeeze(name: str) -> str:
-    return "".join(char for char in name.lower() if char.isalnum())
