@@ -66,7 +66,7 @@ def is_overlay(item: Item) -> bool:
 
 
 def overlay(item: Item, context: Context) -> None:
-    """Ask for what an overlay builds to: it may fetch from anywhere, and patches alone are no installation."""
+    """Ask for what an overlay builds to: it may fetch from anywhere, and patches alone are not an installation."""
     context.installation.tell("overlay", item.file, item.where(), folder=PurePath(item.file).parent)
 
 
