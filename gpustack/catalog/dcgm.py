@@ -135,9 +135,16 @@ def other_exporter(name: str) -> tuple[str, ...] | None:
     None where it is not such a metric.
     """
     facts = _facts()["other_exporters"]
-    if not name.startswith(tuple(facts["prefixes"])):
-        return None
-    return tuple(facts["names"].get(name, ()))
+    return tuple(facts["names"].get(name, ())) if name.startswith(tuple(facts["prefixes"])) else None
+
+
+def served_by(name: str) -> str:
+    """The section of the component here that serves the metric NAME, which looks like another's; "" for none."""
+    base = re.sub("_(bucket|count|sum)$", "", name)
+    for section, names in _facts()["other_exporters"]["served"].items():
+        if base in names or name.startswith(tuple(each for each in names if each.endswith("_"))):
+            return str(section)
+    return ""
 
 
 def csv_types() -> tuple[str, ...]:

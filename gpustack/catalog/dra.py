@@ -66,9 +66,9 @@ def gates_of_kubernetes(kubernetes: str) -> dict[str, tuple[str, str]]:
     return gates
 
 
-def needs_nvswitch(name: str) -> bool:
-    """Whether the feature NAME is for boards with NVSwitch alone."""
-    return bool(_facts()["feature_gates"]["gates"].get(name, {}).get("board") == "nvswitch")
+def asked_by(name: str, what: Literal["board", "host", "mode"]) -> str:
+    """What the feature NAME asks of the board, of the host, or in which mode alone it does anything; "" for nothing."""
+    return str(_facts()["feature_gates"]["gates"].get(name, {}).get(what, ""))
 
 
 def contradictions(switches: Mapping[str, bool]) -> Iterator[Contradiction]:

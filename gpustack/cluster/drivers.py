@@ -183,6 +183,7 @@ def listed(spec: ClusterPolicySpec, index: int, number: int, *, claimed: bool) -
         path = f"spec.drivers[{number}]" + (".nodeSelector" if driver.nodeSelector else "")
         why = selects if driver.nodeSelector else "it has no nodeSelector, so it takes all nodes"
     values |= defaults(spec, values)
+    by_image(values, paths)
     by_variable(driver.env, f"spec.drivers[{number}].env", values, paths)
     return NodeDriver(spec, index, pool, values, paths, number, path, why)
 
@@ -200,13 +201,19 @@ def overridden(spec: ClusterPolicySpec, index: int, pool: NodePool) -> NodeDrive
             if getattr(pool.driver, name) is not None:
                 values[name] = getattr(pool.driver, name)
                 paths[name] = f"spec.nodePools[{index}].driver.{name}"
-    if not values["repository"] and not values["version"] and ":" in (values["image"] or ""):
-        values["version"] = values["image"].rpartition(":")[2]
+    by_image(values, paths)
     by_variable(spec.driver.env, "spec.driver.env", values, paths)
     if pool.driver is not None:
+        by_variable(pool.driver.env, f"spec.nodePools[{index}].driver.env", values, paths)
         why = f"pool {pool.name} overrides the cluster's driver"
         return NodeDriver(spec, index, pool, values, paths, None, f"spec.nodePools[{index}].driver", why)
     return NodeDriver(spec, index, pool, values, paths, None, "spec.driver", "the section driver is for all nodes")
+
+
+def by_image(values: dict[str, Any], paths: dict[str, str]) -> None:
+    """Put into VALUES and PATHS the version that an image has which is named whole."""
+    if not values["repository"] and not values["version"] and ":" in (values["image"] or ""):
+        values["version"], paths["version"] = values["image"].rpartition(":")[2], paths["image"]
 
 
 def by_variable(env: Sequence[EnvVar] | None, path: str, values: dict[str, Any], paths: dict[str, str]) -> None:

@@ -22,7 +22,7 @@ from .plugin_sharing import PoolSharing, UnknownSharing
 from .pool import Pool
 from .resolve import Cluster
 from .scheduling import labels_of
-from .virtual import permitted
+from .virtual import absent, permitted
 
 CDI_CLASSES = ("nvidia-cdi", "nvidia-legacy")
 """RuntimeClasses beside the default one, where CDI is on."""
@@ -67,8 +67,8 @@ class Offer:
 
     `tolerated_by_name`: the platform lets pods tolerate taints that are called like a resource they ask for.
     `network_cards`: the network operator is there, whose resources begin with nvidia.com/ too. `permitted` are the
-    devices that KubeVirt is told to permit, None where others may permit more. `writes_etc_nvidia`: the
-    container toolkit writes into that folder of containers with GPUs.
+    devices that KubeVirt is told to permit, None where others may permit more, `absent` those of no node.
+    `writes_etc_nvidia`: the container toolkit writes into that folder of containers with GPUs.
     """
 
     pools: tuple[PoolOffer, ...]
@@ -80,6 +80,7 @@ class Offer:
     network_cards: bool = False
     writes_etc_nvidia: bool = False
     permitted: frozenset[str] | None = None
+    absent: frozenset[str] = frozenset()
     clients: frozenset[str] | None = None
     """Namespaces whose DaemonSets the driver manager takes off a node itself; None where nobody empties nodes."""
 
@@ -125,6 +126,7 @@ def offer(cluster: Cluster) -> Offer:
         and not cluster.dra
         and toolkit.writes_etc_nvidia(images.version(spec.toolkit)),
         permitted=permitted(cluster),
+        absent=absent(cluster),
         clients=frozenset(program.clientNamespaces) if program else None,
         rules=tuple(program.podRules) if program else (),
         ignores_budgets=bool(program and program.ignoreBudgetsAfterSeconds is not None),

@@ -6,9 +6,10 @@ under `kubevirt` comes on top.
 
 from __future__ import annotations
 
-from ..catalog import kubevirt, vgpu
+from ..catalog import gpus, kubevirt, vgpu
 from ..catalog.gpus import Product
 from ..policy.language.cluster import on_openshift
+from ..policy.language.kubevirt import PermittedDevice
 from .pool import Pool
 from .resolve import Cluster
 
@@ -43,3 +44,17 @@ def permitted(cluster: Cluster) -> frozenset[str] | None:
         elif pool.workload == "vm-vgpu":
             resources += [resource for _, resource in mediated_devices(pool)]
     return frozenset(resources)
+
+
+def absent(cluster: Cluster) -> frozenset[str]:
+    """The resources of GPUs under spec.kubevirt that no node has, as far as that is known of nodes and of providers."""
+    section, machines = cluster.spec.kubevirt, [pool.offer for pool in cluster.pools if pool.offer.virtual]
+    if section is None or not cluster.pools or cluster.kata or any(pool.resources is None for pool in machines):
+        return frozenset()
+    ours, had = cluster.offered_to_kubevirt, {name for pool in machines for name in pool.resources or ()}
+    boards = {kubevirt.pci_selector(device) for product in gpus.products() for device in gpus.product(product).pci_ids}
+    listed: list[tuple[str, PermittedDevice]]
+    listed = [(kubevirt.pci_resource(one.selector[5:]), one) for one in section.pciDevices if one.selector in boards]
+    listed += [(kubevirt.vgpu_resource(one.name), one) for one in section.mediatedDevices]
+    away = (one for formed, one in listed if formed not in had and (ours or not one.externalResourceProvider))
+    return frozenset(one.resourceName for one in away)

@@ -10,10 +10,12 @@ import dataclasses
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
+from ..checks.rule import RULES
 from ..cluster.offer import Offer
 from ..cluster.resolve import resolve
-from ..model import Finding, GpustackError, InputError
+from ..model import Finding, GpustackError, InputError, Resource
 from ..policy.loading.load import Loaded, display
+from ..policy.loading.place import node
 from ..tenants.tenants import Others, findings, pods_in
 from .judge import GroupedFinding, due, group
 from .lint import Lint, in_order, read_decisions
@@ -81,5 +83,8 @@ def about(manifests: Iterable[Manifest], loaded: Loaded, others: Others) -> Iter
 
 def about_one(manifest: Manifest, offered: Offer, others: Others) -> Iterator[Finding]:
     """What the rules say about MANIFEST, beside OTHERS, where a cluster offers OFFERED."""
-    for finding in findings(manifest.body, pods_in(manifest.body), offered, others):
+    told = [*findings(manifest.body, pods_in(manifest.body), offered, others)]
+    if node(manifest.body, ("metadata", "name")):  # numbers in quotes, which rules over objects say of the policy's own
+        told += [*RULES["GPU206"].findings(Resource(manifest.body, "operands", "ExtraObjects"))]
+    for finding in told:
         yield dataclasses.replace(finding, location=manifest.locate(finding.path))

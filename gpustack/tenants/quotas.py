@@ -133,11 +133,21 @@ def _never(offer: Offer, name: str) -> tuple[str, str, str] | None:
     """What, why and remedy for the device NAME that no virtual machine gets; None for one that it may get."""
     permitted = offer.permitted
     if permitted is not None:
-        if name in permitted:
+        if name in permitted - offer.absent:
             return None
         listed = ", ".join(sorted(permitted)) or "nothing"
-        near = nearest(name, sorted(permitted), 2) or sorted(permitted)[: len(permitted) == 1]
+        had = sorted(permitted - offer.absent if NVIDIA in name.lower() else ())
+        near = nearest(name, had, 2) or had[: len(had) == 1]
+        if name in permitted:
+            remedy = f"write {near[0]}" if near else "have a pool with this GPU serve virtual machines"
+            return (
+                "no node offers",
+                "it is permitted, and no node pool has such a GPU; it stays unscheduled",
+                remedy,
+            )
         remedy = f"write {' or '.join(near)}" if near else "write one of these, or have spec.kubevirt permit it"
+        if NVIDIA not in name.lower():
+            listed, remedy = "what spec.kubevirt lists", "list the device in spec.kubevirt.pciDevices"
         return "KubeVirt isn't told to permit", f"it permits {listed}, and refuses the virtual machine", remedy
     machines = [pool for pool in offer.pools if pool.virtual]
     if NVIDIA not in name.lower() or any(pool.resources is None for pool in machines) or not offer.pools:

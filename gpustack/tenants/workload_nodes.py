@@ -32,22 +32,28 @@ def no_such_label(tenant: Tenant) -> Iterator[Hit]:
         if reason is not None:
             what, why, remedy = reason
             yield hit(tenant.at(*path), remedy=remedy, who=tenant.who, what=what, because=why)
+    for path, key, values in selections(tenant.pod, ("NotIn",)):
+        had = [pool.labels.get(key) for pool in tenant.offer.pools]
+        if all(one and one <= set(values) for one in had):
+            what, why = f"{key}: none of {', '.join(values)}", "all node pools have one of these"
+            yield hit(tenant.at(*path), remedy="leave it out", who=tenant.who, what=what, because=why)
 
 
-def selections(pod: Mapping[str, Any]) -> Iterator[tuple[Path, str, tuple[str, ...]]]:
+def selections(
+    pod: Mapping[str, Any], operators: tuple[str, ...] = ("In", "Exists")
+) -> Iterator[tuple[Path, str, tuple[str, ...]]]:
     """Where POD selects nodes by a label: the place, the key, and the values of which one must be had; none for any.
-
-    Of alternatives (several terms of an affinity), none: one of them may do.
+    With other OPERATORS of an affinity, what those name. Of alternatives (several terms), none: one of them may do.
     """
-    selector = pod.get("nodeSelector")
+    selector = pod.get("nodeSelector") if "In" in operators else None
     for key, value in selector.items() if isinstance(selector, dict) else ():
         yield ("nodeSelector", key), str(key), (str(value),)
     terms = required_terms(pod)
     for index, term in enumerate(terms if len(terms) == 1 else ()):
         expressions = term.get("matchExpressions")
         for position, one in enumerate(expressions if isinstance(expressions, list) else ()):
-            if isinstance(one, dict) and one.get("operator") in ("In", "Exists"):
-                listed = one.get("values") if one["operator"] == "In" else ()
+            if isinstance(one, dict) and one.get("operator") in operators:
+                listed = one.get("values") if one["operator"] != "Exists" else ()
                 values = tuple(map(str, listed)) if isinstance(listed, list) else ()
                 yield (*AFFINITY, index, "matchExpressions", position), str(one.get("key")), values
 

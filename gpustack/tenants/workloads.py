@@ -20,6 +20,8 @@ from .tenants import GPU, MIG, SHARED, Tenant, asked, place_of
 
 PENDING = "the pod stays pending"
 OTHERS = "select other nodes"
+WRITTEN = ("/etc", "/etc/nvidia", "/etc/nvidia/nvidia-application-profiles-rc.d")
+"""The folder that the toolkit writes into, and those that it is in (NVIDIA/nvidia-container-toolkit issue 2026)."""
 BY_CDI = ("nvidia-cdi", "nvidia-legacy")
 """RuntimeClasses beside the one of operator.runtimeClass."""
 
@@ -61,7 +63,9 @@ def not_offered(offer: Offer, name: str) -> tuple[str, str] | None:
     if name.endswith(SHARED) and name.removesuffix(SHARED) in offer.resources:
         return f"{why}: shared GPUs keep their name here", f"write {name.removesuffix(SHARED)}"
     if name.startswith(MIG) and offer.strategy == "single" and GPU in offer.resources:
-        return f"{why}: with mig.strategy single, instances are called so", f"write {GPU}"
+        cut = any(pool.mig for pool in offer.pools)
+        how = "with mig.strategy single, instances are called so" if cut else "no pool's GPUs are divided by MIG"
+        return f"{why}: {how}", f"write {GPU}"
     near = nearest(name, sorted(offer.resources), 2)
     return why, f"write {' or '.join(near)}" if near else "ask for one of these, or have the policy changed"
 
@@ -217,17 +221,18 @@ def _shares(tenant: Tenant, *, refused: bool) -> Iterator[tuple[str, str, int]]:
 
 @rule("GPU790", "warning", over="workload")
 def folder_that_the_toolkit_writes(tenant: Tenant) -> Iterator[Hit]:
-    """A container with GPUs mounts something read-only at /etc/nvidia."""
+    """A container with GPUs mounts something read-only where the toolkit writes, in /etc/nvidia."""
     volumes = tenant.pod.get("volumes")
     fixed = {
         one.get("name")
         for one in (volumes if isinstance(volumes, list) else [])
-        if isinstance(one, dict) and {"configMap", "secret", "projected", "downwardAPI"} & one.keys()
+        if isinstance(one, dict) and {"configMap", "secret", "projected", "downwardAPI", "image"} & one.keys()
     }
     for place, container in tenant.containers if tenant.offer.writes_etc_nvidia else ():
         mounts = container.get("volumeMounts")
         for index, mount in enumerate(mounts if isinstance(mounts, list) and asked(container) else []):
-            if not isinstance(mount, dict) or str(mount.get("mountPath", "")).rstrip("/") != "/etc/nvidia":
+            folder = str(mount.get("mountPath", "")).rstrip("/") if isinstance(mount, dict) else ""
+            if folder not in WRITTEN:
                 continue
             if mount.get("readOnly") is True or mount.get("name") in fixed:
-                yield hit(tenant.at(*place, "volumeMounts", index, "mountPath"), who=tenant.who)
+                yield hit(tenant.at(*place, "volumeMounts", index, "mountPath"), who=tenant.who, folder=folder)

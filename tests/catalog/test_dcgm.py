@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import pytest
 
 from gpustack.catalog import dcgm, releases
@@ -140,7 +143,13 @@ def test_releases_have_an_exporter_of_the_list(release: str) -> None:
 
 @pytest.mark.parametrize(
     ("written", "meant"),
-    [("nvidia_gpu_duty_cycle", ("DCGM_FI_DEV_GPU_UTIL",)), ("nvidia_gpu_minor", ()), ("node_load1", None)],
+    [
+        ("nvidia_gpu_duty_cycle", ("DCGM_FI_DEV_GPU_UTIL",)),
+        ("nvidia_gpu_minor", ()),
+        ("nvml_gpu_temperature", ()),
+        ("nv_gpu_utilization", ()),
+        ("node_load1", None),
+    ],
 )
 def test_metrics_of_other_exporters(written: str, meant: tuple[str, ...] | None) -> None:
     """Those of NVIDIA's GPUs lead to DCGM's name where there is one; all others are none of ours."""
@@ -157,3 +166,15 @@ def test_labels_of_a_series() -> None:
     assert dcgm.series_labels(honored=True) == own | scrape
     renamed = {"exported_namespace", "exported_pod", "exported_container"}
     assert dcgm.series_labels(honored=False) == own | scrape | renamed
+
+
+def test_metrics_of_our_own() -> None:
+    """Those of the reconciler are those of its documentation, those of the node status exporter stand in operator.md
+    14."""
+    table = (Path(__file__).parents[2] / "docs" / "reconciler.md").read_text(encoding="utf-8")
+    named = set(re.findall(r"^\| `(gpustack_reconciler_\w+)` \|", table, re.MULTILINE))
+    assert set(dcgm._facts()["other_exporters"]["served"]["reconciler"]) == named
+    assert dcgm.served_by("gpustack_reconciler_pass_seconds_bucket") == "reconciler"
+    assert dcgm.served_by("gpu_operator_node_driver_validation") == "nodeStatusExporter"
+    assert not dcgm.served_by("gpustack_reconciler_nodes_total")
+    assert not dcgm.served_by("gpu_operator_gpu_nodes_total")

@@ -60,6 +60,7 @@ def test_products_have_the_names_of_the_node_label() -> None:
         ("NVIDIA-A10G", "ampere", "8.6", 24, "2237", None, False),
         ("Tesla-T4", "turing", "7.5", 16, "1EB8", None, False),
         ("Tesla-V100-SXM2-32GB", "volta", "7.0", 32, "1DB5", None, False),
+        ("Tesla-V100-SXM3-32GB", "volta", "7.0", 32, "1DB8", None, True),  # of DGX-2 and HGX-2 alone
     ],
 )
 def test_product_facts(

@@ -99,7 +99,8 @@ def test_what_nobody_reads_is_not_judged(off: str) -> None:
     [
         ("mixed", "nvidia.com/mig-1g.10gb", ""),
         ("mixed", "nvidia.com/mig-1g.10gb.me", ""),
-        ("single", "nvidia.com/mig-1g.10gb", "set spec.mig.strategy: mixed, or write nvidia.com/gpu"),
+        ("single", "nvidia.com/mig-1g.10gb", ""),
+        ("single", "nvidia.com/mig-large", "write nvidia.com/mig- and a profile"),
         ("mixed", "nvidia.com/mig-large", "write nvidia.com/mig- and a profile"),
         ("mixed", "nvidia.com/mig-1c.3g.40gb", "write nvidia.com/mig-3g.40gb"),
         ("single", "nvidia.com/gpu.shared", "write nvidia.com/gpu, and renameByDefault: true"),
@@ -108,10 +109,33 @@ def test_what_nobody_reads_is_not_judged(off: str) -> None:
     ],
 )
 def test_resources_that_no_node_has(strategy: str, name: str, remedy: str) -> None:
-    """Which names there are depends on the MIG strategy (plugin-config.yaml, B33)."""
+    """Names are nvidia.com/gpu and nvidia.com/mig-<profile> (plugin-config.yaml, B33)."""
     text = f"sharing: {{timeSlicing: {{resources: [{{name: {name}, replicas: 2}}]}}}}\n"
     found = said("GPU504", f"mig: {{strategy: {strategy}}}\n{PLUGIN}        {text}")
     assert [finding.remedy.startswith(remedy) for finding in found] == ([True] if remedy else [])
+
+
+FINE = """
+        version: v1
+        flags: {migStrategy: mixed}
+        sharing:
+          timeSlicing:
+            resources:
+            - {name: nvidia.com/gpu, replicas: 8}
+            - {name: nvidia.com/mig-1g.5gb, replicas: 2}
+            - {name: nvidia.com/mig-7g.40gb, replicas: 7}
+"""
+
+
+@pytest.mark.parametrize(("strategy", "idle"), [("single", 2), ("none", 2), ("mixed", 0)])
+def test_the_sample_for_several_models(strategy: str, idle: int) -> None:
+    """NVIDIA's time-slicing-config-fine (its GPU operator documentation, gpu-sharing) works with any strategy: entries
+    for instances that nobody has share nothing, and that is told and not refused."""
+    policy = f"mig: {{strategy: {strategy}}}\n{PLUGIN}{FINE}"
+    assert said("GPU504", policy) == said("GPU502", policy) == ()
+    told = [finding for finding in said("GPU509", policy) if "mig-" in finding.what]
+    assert [finding.severity for finding in told] == ["warning"] * idle
+    assert all("set spec.mig.strategy: mixed" in finding.remedy for finding in told)
 
 
 @pytest.mark.parametrize(

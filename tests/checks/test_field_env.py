@@ -9,6 +9,9 @@ from tests.checks.spec_rules import paths, said
 B200 = "nodePools: [{name: a, os: ubuntu24.04, gpuProduct: NVIDIA-B200}]\n"
 H100 = "nodePools: [{name: a, os: %s, gpuProduct: NVIDIA-H100-80GB-HBM3}]\n"
 V100 = "nodePools: [{name: a, os: ubuntu24.04, gpuProduct: Tesla-V100-PCIE-32GB, vgpu: {config: V100D-32Q}}]\n"
+WHOLE = "driver: {image: 'nvcr.io/nvidia/driver:%s'}\n"
+WHOLE_LIST = "drivers: [{name: a, default: true, image: 'nvcr.io/nvidia/driver:%s'}]\n"
+LIST = "driver: {useNvidiaDriverCRD: true}"
 PEERMEM = "cluster: {networkOperator: true}\n"
 
 
@@ -20,6 +23,44 @@ def test_modules_by_variable() -> None:
     assert not paths("GPU421", B200 + proprietary.replace("proprietary", "open"))
 
 
+def test_modules_by_variable_of_a_pool() -> None:
+    """A pool's own driver.env says the same of its nodes."""
+    env = "driver: {env: [{name: KERNEL_MODULE_TYPE, value: proprietary}]}"
+    pool = B200.replace("NVIDIA-B200", f"NVIDIA-B200, {env}")
+    assert paths("GPU421", pool) == ["spec.nodePools[0].driver.env[0].value"]
+    assert paths("GPU190", pool) == ["spec.nodePools[0].driver.env[0]"]
+    assert not paths("GPU190", pool + "driver: {enabled: false}")
+
+
+@pytest.mark.parametrize(
+    ("section", "name", "value", "wins"),
+    [
+        ("gfd", "MIG_STRATEGY", "mixed", "the field wins"),
+        ("devicePlugin", "MIG_STRATEGY", "mixed", "the variable wins"),
+        ("devicePlugin", "CONFIG_FILE", "/mine", "the variable wins"),
+        ("toolkit", "CDI_ENABLED", "false", "the variable wins"),
+        ("toolkit", "ROOT", "/opt", "the variable wins"),
+        ("migManager", "CONFIG_FILE", "/mine", "the variable wins"),
+        ("dcgmExporter", "DCGM_EXPORTER_LISTEN", ":9500", "ask for 9400"),
+        ("dcgmExporter", "DCGM_EXPORTER_LISTEN", ":9400", ""),
+        ("migManager", "WITH_REBOOT", "true", ""),
+        ("devicePlugin", "PASS_DEVICE_SPECS", "true", ""),
+    ],
+)
+def test_variables_of_fields(section: str, name: str, value: str, wins: str) -> None:
+    """Which wins stands in operator.md 5.2: `env` comes last but for GFD's strategy; the exporter's port in 7.8."""
+    (*hits,) = said("GPU190", f"{section}: {{env: [{{name: {name}, value: '{value}'}}]}}")
+    assert [hit.path for hit in hits] == ([f"spec.{section}.env[0]"] if wins else [])
+    assert all(wins in hit.why for hit in hits)
+
+
+def test_variables_of_what_is_off() -> None:
+    """With claims, the device plugin's stack isn't rendered, and its exporter is another (operator.md 11.1)."""
+    beside = "gpuCluster: {dcgmExporter: {env: [{name: DCGM_EXPORTER_LISTEN, value: ':1'}]}}\nnodePools: []\n"
+    plugin = "devicePlugin: {env: [{name: MIG_STRATEGY, value: mixed}]}"
+    assert paths("GPU190", beside + plugin) == ["spec.gpuCluster.dcgmExporter.env[0]"]
+
+
 @pytest.mark.parametrize(
     ("section", "args", "found"),
     [
@@ -27,10 +68,12 @@ def test_modules_by_variable() -> None:
         ("migManager", "[--debug]", True),
         ("devicePlugin", "[/bin/entrypoint.sh]", False),
         ("gfd", "[--oneshot]", False),
+        ("validator", "[--verbose]", True),
+        ("validator", "['echo all is well; sleep infinity']", False),
     ],
 )
 def test_arguments_of_a_shell(section: str, args: str, found: bool) -> None:
-    """Arguments replace the script of a shell (operator.md 5.2, case 29); GFD is started by its own name."""
+    """Arguments replace the script of a shell (operator.md 5.2, case 29; 7.3); GFD is started by its own name."""
     assert bool(paths("GPU191", f"{section}: {{args: {args}}}")) == found
 
 
@@ -45,11 +88,28 @@ def test_arguments_of_a_shell(section: str, args: str, found: bool) -> None:
         ("GPU414", "cluster: {platform: k0s}\ntoolkit: {image: 'r.example/t:v1.17.3'}", "toolkit.image"),
         ("GPU455", "toolkit: {image: 'r.example/t:v1.20.0-ubuntu20.04'}", "toolkit.image"),
         ("GPU415", "devicePlugin: {image: 'r.example/plugin:v0.19.0'}", "devicePlugin.image"),
+        ("GPU420", WHOLE_LIST % "470.82.01" + LIST, "drivers[0].image"),
+        ("GPU417", WHOLE_LIST % "470.82.01" + LIST, "drivers[0].image"),
+        ("GPU422", WHOLE_LIST % "470.82.01" + LIST, "drivers[0].kernelModuleType"),
+        ("GPU173", WHOLE_LIST % "470.82.01" + "gpuCluster: {}", "drivers[0].image"),
+        ("GPU412", WHOLE_LIST % "470.82.01" + "gpuCluster: {}", ""),
+        ("GPU412", WHOLE_LIST % "550.144.03" + "gpuCluster: {}", "drivers[0].image"),
+        ("GPU173", WHOLE % "550.144.03" + "computeDomains: {enabled: true}", "driver.image"),
+        ("GPU173", WHOLE % "580.173.02" + "computeDomains: {enabled: true}", ""),
+        ("GPU420", WHOLE % "470.82.01", "driver.image"),
     ],
 )
 def test_versions_inside_a_whole_image(rule: str, snippet: str, where: str) -> None:
     """What is known of a version holds where the image is named whole as well."""
-    assert paths(rule, snippet) == [f"spec.{where}"]
+    assert paths(rule, snippet) == ([f"spec.{where}"] if where else [])
+
+
+def test_the_plugin_that_is_told_of() -> None:
+    """Before v0.20.0 the plugin fails requests for several shares whatever it is told (plugin-config.yaml);
+    the words say which version the image has."""
+    config = "config: {data: {a: 'sharing: {mps: {failRequestsGreaterThanOne: false, resources: []}}'}}"
+    (found,) = said("GPU509", f"devicePlugin: {{image: 'r.example/plugin:v0.18.2', {config}}}")
+    assert "v0.18.2" in found.what + found.why
 
 
 @pytest.mark.parametrize(

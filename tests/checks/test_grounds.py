@@ -9,7 +9,7 @@ import pytest
 from gpustack.checks.rule import all_rules
 from gpustack.compiler.cache import Store, own_digest
 from tests.checks.snippets import said as said_of
-from tests.checks.spec_rules import paths
+from tests.checks.spec_rules import paths, said
 
 RULES = {rule.id: rule for rule in all_rules()}
 GATE = (
@@ -28,19 +28,27 @@ GATE = (
         ("1.36", "NVMLDeviceHealthCheck", False),
         ("1.36", "DRAListTypeAttributes", True),
         ("1.34", "TimeSlicingSettings", False),
+        ("1.35", "ConsumableShares", True),
+        ("1.36", "ConsumableShares", False),
+        ("1.36", "HostManagedIMEXDaemon", True),
     ],
 )
 def test_gates_of_kubernetes(kubernetes: str, gate: str, found: bool) -> None:
-    """By the documentation of the DRA driver (guides/gpu-allocation/mig.md, guides/gpu-health-checking.md) and its
-    pkg/featuregates; a feature that is off asks for nothing."""
+    """By the documentation of the DRA driver (guides/gpu-allocation/mig.md, guides/gpu-health-checking.md,
+    reference/feature-gates.md) and its pkg/featuregates; a feature that is off asks for nothing."""
     assert bool(paths("GPU483", GATE % (kubernetes, gate, "true"))) == found
     assert not paths("GPU483", GATE % (kubernetes, gate, "false"))
 
 
 @pytest.mark.parametrize(("product", "found"), [("NVIDIA-L40S", True), ("NVIDIA-H200", False), ("NVIDIA-GB200", True)])
 def test_partitions_of_fabric_manager(product: str, found: bool) -> None:
-    """They are for single-node NVSwitch systems (the DRA driver's feature-gates.md)."""
+    """They are for single-node NVSwitch systems, and Fabric Manager needs FABRIC_MODE=1 (the DRA driver's
+    feature-gates.md).
+    """
     policy = GATE % ("1.36", "FabricManagerPartitioning", "true")
+    (host,) = said("GPU179", policy)
+    assert "FABRIC_MODE=1" in host.what
+    assert not said("GPU179", policy.replace("true}}}", "false}}}"))
     assert bool(paths("GPU483", policy + f"nodePools: [{{name: a, os: ubuntu24.04, gpuProduct: {product}}}]")) == found
 
 
@@ -77,6 +85,18 @@ def test_systems_with_a_stack_of_their_own(platform: str, os: str, found: bool) 
     assert bool(paths("GPU484", f"cluster: {{platform: {platform}}}\n{pools}")) == found
 
 
+@pytest.mark.parametrize(("system", "component"), [("bottlerocket1.50", "device-plugin"), ("cos121", "driver")])
+def test_the_remedy_for_such_a_system_passes(system: str, component: str) -> None:
+    """A node whose label nvidia.com/gpu.deploy.driver is "false" runs no driver pod (operator.md 2.2), so it needs no
+    image for its system (GPU435)."""
+    pool = f"nodePools: [{{name: a, os: {system}, gpuProduct: NVIDIA-A10G, nodeSelector: {{%s}}}}]\n"
+    stack = "cluster: {platform: kubeadm-bare-metal}\n"
+    (told, *_) = [hit for hit in said("GPU484", stack + pool % "a: b") if component in hit.remedy]
+    assert paths("GPU435", stack + pool % "a: b")
+    assert not paths("GPU435", stack + pool % 'nvidia.com/gpu.deploy.driver: "false"')
+    assert told.remedy.endswith("spec.nodePools[0].nodeSelector")
+
+
 ALERT = """
 extraObjects:
 - apiVersion: monitoring.coreos.com/v1
@@ -99,6 +119,24 @@ def test_alerts_on_series_that_are_missing(release: str, metric: str, found: boo
     assert bool(paths("GPU533", f"release: {release}{ALERT % metric}")) == found
 
 
+@pytest.mark.parametrize(
+    ("exporter", "path"),
+    [
+        ("{version: 4.5.3-4.8.2-distroless}", "version"),
+        ("{image: 'nvcr.io/nvidia/k8s/dcgm-exporter:4.5.3-4.8.2-distroless'}", "image"),
+        ("{enabled: false, version: 4.5.3-4.8.2-distroless}", ""),
+        ("{}", ""),
+    ],
+)
+def test_alerts_on_series_that_are_missing_beside_claims(exporter: str, path: str) -> None:
+    """With a gpuCluster its own exporter serves the metrics (operator.md 11.1)."""
+    alert = ALERT % "DCGM_FI_DEV_XID_ERRORS"
+    beside = f"drivers: [{{name: a, default: true}}]\ngpuCluster: {{dcgmExporter: {exporter}}}{alert}"
+    hits = said("GPU533", beside)
+    assert bool(hits) == bool(path)
+    assert all(hit.remedy.endswith(f"in spec.gpuCluster.dcgmExporter.{path}") for hit in hits)
+
+
 POD = """
 extraObjects:
 - apiVersion: v1
@@ -119,6 +157,10 @@ extraObjects:
     [
         ("v26.7.0", "nvidia.com/gpu", "/etc/nvidia", "configMap: {name: p}", True),
         ("v26.7.0", "nvidia.com/gpu", "/etc/nvidia/", "secret: {secretName: p}", True),
+        ("v26.7.0", "nvidia.com/gpu", "/etc", "configMap: {name: p}", True),
+        ("v26.7.0", "nvidia.com/gpu", "/etc/nvidia/nvidia-application-profiles-rc.d", "configMap: {name: p}", True),
+        ("v26.7.0", "nvidia.com/gpu", "/etc/nvidia/nvidia-application-profiles-rc.d", "emptyDir: {}", False),
+        ("v26.7.0", "nvidia.com/gpu", "/etc/nvidia/mine", "configMap: {name: p}", False),
         ("v26.7.0", "nvidia.com/gpu", "/etc/nvidia", "emptyDir: {}", False),
         ("v26.7.0", "cpu", "/etc/nvidia", "configMap: {name: p}", False),
         ("v26.3.3", "nvidia.com/gpu", "/etc/nvidia", "configMap: {name: p}", False),
@@ -128,6 +170,7 @@ extraObjects:
 def test_folder_that_the_toolkit_writes(
     tmp_path: Path, release: str, resource: str, folder: str, volume: str, found: bool
 ) -> None:
-    """container-toolkit v1.20 writes there (awslabs/amazon-eks-ami issue 2790); v26.3.3 brings v1.19."""
+    """container-toolkit v1.20 makes /etc/nvidia/nvidia-application-profiles-rc.d and writes there (NVIDIA/
+    nvidia-container-toolkit issue 2026, awslabs/amazon-eks-ami issue 2790); v26.3.3 brings v1.19."""
     snippet = f"release: {release}{POD % (resource, folder, volume)}"
     assert bool(said_of(RULES["GPU790"], snippet, Store(tmp_path, own_digest()))) == found

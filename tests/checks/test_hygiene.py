@@ -106,6 +106,29 @@ def test_labels_of_engines(policy: str, expected: list[str]) -> None:
     assert paths("GPU801", policy) == expected
 
 
+FORMS = "${A} ${A:?x} ${A/-/_} ${A:0:3} ${A^^} ${A%.x} ${A#a} ${A:+b} ${A+b} a-${A:=4}-b ${#A}".split()
+OBJECT = "extraObjects: [{apiVersion: v1, metadata: {name: a}, %s}]"
+POD = "kind: Pod, spec: {containers: [{name: main, image: a, %s}]}"
+READ_BY_NOBODY = {
+    POD % "env: [{name: A, value: '${B}'}]": "spec.containers[0].env[0].value",
+    POD % "command: [/app], args: [--url, 'http://${B}']": "spec.containers[0].args[1]",
+    POD % "workingDir: '/data/${B}'": "spec.containers[0].workingDir",
+    "kind: Service, spec: {type: ExternalName, externalName: '${B}.example.com'}": "spec.externalName",
+    "kind: ConfigMap, metadata: {name: a, annotations: {owner: '${B}'}}": "metadata.annotations.owner",
+}
+READ_BY_OTHERS = (
+    POD % "command: [sh, -c], args: ['echo ${B}']",
+    POD % "command: [/bin/bash, -ec, 'echo ${B}']",
+    POD % "args: [sh, -c, 'echo ${B}']",
+    POD % "args: [--url, 'http://$(B)']",
+    "kind: ConfigMap, data: {run.sh: 'echo ${B}', board.json: '{\"a\": \"${B}\"}', fluent.conf: 'host ${B}'}",
+    'kind: ConfigMap, data: {alloy: "a\\n${B}\\n"}',
+    "kind: Secret, stringData: {password: 'a${B}c'}",
+    "kind: PrometheusRule, spec: {groups: [{name: a, rules: [{alert: A, annotations: {text: '${B} {{ $value }}'}}]}]}",
+    "kind: ServiceMonitor, spec: {endpoints: [{relabelings: [{regex: '(?P<a>.*)', replacement: '${a}'}]}]}",
+)
+
+
 @pytest.mark.parametrize(
     ("policy", "expected"),
     [
@@ -113,12 +136,23 @@ def test_labels_of_engines(policy: str, expected: list[str]) -> None:
         ("driver: {env: [{name: A, value: '${A:-b}'}]}", ["spec.driver.env[0].value"]),
         ("driver: {env: [{name: A, value: 'x-${A}'}]}", ["spec.driver.env[0].value"]),
         ("driver: {env: [{name: A, value: '$(NODE_NAME)'}]}", []),
-        ("extraObjects: [{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {a: '${A}'}}]", []),
-        ("devicePlugin: {args: ['${A}']}", []),
+        (
+            "extraObjects: [{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {a: '${A}'}}]",
+            ["spec.extraObjects[0].data.a"],
+        ),
+        ("devicePlugin: {args: ['--resource=${A}']}", ["spec.devicePlugin.args[0]"]),
+        ("driver: {args: [init, '${A}']}", ["spec.driver.args[1]"]),
+        ("devicePlugin: {args: ['/bin/entrypoint.sh ${A}']}", []),
+        *((f"driver: {{env: [{{name: A, value: '{form}'}}]}}", ["spec.driver.env[0].value"]) for form in FORMS),
+        *((f"driver: {{env: [{{name: A, value: '{form}'}}]}}", []) for form in ("${1}", "${env:A}", "${}", "{{ .A }}")),
+        *((OBJECT % text, ["spec.extraObjects[0]." + path]) for text, path in READ_BY_NOBODY.items()),
+        *((OBJECT % text, []) for text in READ_BY_OTHERS),
     ],
 )
 def test_variables(policy: str, expected: list[str]) -> None:
-    """A variable anywhere in a value; what is meant for a shell, or stands in a text, is left alone (B21)."""
+    """A variable anywhere in a value; what is meant for a shell or a program, or is a regular expression, is left alone
+    (B21). Kubernetes itself replaces $(NAME) (its documentation of env and args); the forms are those of shells and of
+    Flux's postBuild."""
     assert paths("GPU802", policy) == expected
 
 

@@ -217,3 +217,11 @@ def test_older_than_the_release() -> None:
         "release: v26.3.1",
     ):
         assert said("GPU113", snippet) == [], snippet
+
+
+def test_versions_that_are_held_beside_claims() -> None:
+    """gpuCluster has sections of its own for exporter and engine, with the release's versions (operator.md 11.1)."""
+    own = "gpuCluster: {dcgm: {enabled: true, version: 4.5.2-1-ubuntu22.04}, dcgmExporter: {version: 4.5.3-4.8.2}}"
+    (finding,) = said("GPU113", f"drivers: [{{name: a, default: true}}]\n{own}")
+    assert all(f"gpuCluster.{name}.version" in finding.what for name in ("dcgm", "dcgmExporter"))
+    assert not said("GPU113", "drivers: [{name: a, default: true}]\ngpuCluster: {dcgm: {enabled: true}}")

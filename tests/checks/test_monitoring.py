@@ -23,6 +23,11 @@ EXPR = "spec.extraObjects[0].spec.groups[0].rules[0].expr"
         ("DCGM_FI_DRIVER_VERSION == 1", "GPU605", "give it another type in the list"),
         ("nvidia_gpu_temperature_celsius > 85", "GPU606", "write DCGM_FI_DEV_GPU_TEMP, and mind the unit"),
         ("nvidia_gpu_minor_number > 85", "GPU606", "look for the field in DCGM"),
+        ("nvml_temperature > 85", "GPU606", "look for the field in DCGM"),
+        ("nv_gpu_utilization > 0.9", "GPU606", "look for the field in DCGM"),
+        ("gpu_operator_reconciliation_status == 0", "GPU606", "look for the field in DCGM"),
+        ("gpu_operator_node_driver_ready == 0", "GPU606", "set spec.nodeStatusExporter.enabled: true"),
+        ("gpustack_reconciler_failures_total > 0", "GPU606", "look for the field in DCGM"),
         ("increase(DCGM_FI_DEV_XID_ERRORS[5m]) > 0", "GPU609", "compare the value itself, or let the exporter serve"),
         ("rate(DCGM_FI_PROF_PCIE_TX_BYTES[5m]) > 0", "GPU609", "compare the value itself"),
     ],
@@ -45,12 +50,19 @@ def test_alerts_that_never_fire(expression: str, rule: str, remedy: str) -> None
         "rate(DCGM_FI_DEV_PCIE_REPLAY_COUNTER[5m]) > 1",
         "changes(DCGM_FI_DEV_XID_ERRORS[5m]) > 0",
         'up{job="nvidia-dcgm-exporter"} == 0',
+        'gpustack_reconciler_nodes{state="quarantined"} > 0',
+        "rate(gpustack_reconciler_pass_seconds_count[5m]) == 0",
     ],
 )
 def test_alerts_that_work(expression: str) -> None:
     """What the exporter serves by default is not complained about."""
     for rule in ("GPU604", "GPU605", "GPU606", "GPU609"):
         assert said(rule, alert(expression)) == ()
+
+
+def test_metrics_of_the_node_status_exporter() -> None:
+    """Where it runs, it serves gpu_operator_node_* (operator.md 14)."""
+    assert said("GPU606", alert("gpu_operator_node_driver_ready == 0") + "nodeStatusExporter: {enabled: true}") == ()
 
 
 def test_recorded_metrics_are_served_by_prometheus() -> None:

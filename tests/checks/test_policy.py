@@ -85,6 +85,13 @@ def test_driver_without_pools() -> None:
     listed: dict[str, Any] = {"driver": {"useNvidiaDriverCRD": True}, "drivers": [{"name": "default", "default": True}]}
     assert [finding.path for finding in found("GPU103", spec(**listed))] == ["spec.drivers"]
     assert found("GPU103", spec(gpuCluster={})) == []
+    (undescribed,) = found("GPU103", spec(driver=listed["driver"]))
+    assert undescribed.path == "spec.driver.useNvidiaDriverCRD"
+    host: dict[str, Any] = {"driver": {"enabled": False}, "vgpuManager": {"enabled": True}}
+    sandbox: dict[str, Any] = {"sandboxWorkloads": {"enabled": True}}
+    assert [finding.path for finding in found("GPU103", spec(**host, **sandbox))] == ["spec.vgpuManager.enabled"]
+    assert found("GPU103", spec(**host)) == []
+    assert found("GPU103", spec(**host, **sandbox, nodePools=[POOL])) == []
 
 
 IDLE: dict[str, dict[str, Any]] = {

@@ -37,6 +37,8 @@ def relabeled(*rules: dict[str, Any]) -> dict[str, Any]:
         {"action": "drop", "sourceLabels": ["a-b"], "regex": "x"},
         {"action": "labeldrop", "regex": "a", "sourceLabels": ["b"]},
         {"action": "labelkeep", "regex": "a", "targetLabel": "b"},
+        {"action": "labelkeep", "regex": "a", "separator": ","},
+        {"action": "labeldrop", "regex": "a", "replacement": "$2"},
         {"action": "labelmap", "regex": "a(.*)", "replacement": "a-$1"},
         {"action": "lowercase", "sourceLabels": ["a"], "targetLabel": "b", "replacement": "c"},
         {"action": "keepequal", "sourceLabels": ["a"], "targetLabel": "b", "regex": "c"},
@@ -61,6 +63,8 @@ def test_refused(rule: dict[str, Any]) -> None:
         {"action": "keep", "sourceLabels": ["a"], "regex": "x|y"},
         {"action": "labelmap", "regex": "__meta_(.+)"},
         {"action": "labeldrop", "regex": "pod"},
+        {"action": "labeldrop", "regex": "pod", "separator": ";", "replacement": "$1"},
+        {"action": "LabelKeep", "regex": "pod", "separator": ";"},
         {"action": "DropEqual", "sourceLabels": ["a"], "targetLabel": "b", "separator": ";"},
     ],
 )

@@ -5,7 +5,8 @@ from __future__ import annotations
 import datetime
 import functools
 import json
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -14,7 +15,7 @@ import pytest
 import yaml
 
 from gpustack.checks.pages import framed, page
-from gpustack.checks.rule import Rule, all_rules, rules_over
+from gpustack.checks.rule import Rule, all_rules, rules_over, texts
 from gpustack.checks.subjects import Written
 from gpustack.compiler.cache import Store, own_digest
 from gpustack.compiler.stack import RefusedError, compile_stack
@@ -37,6 +38,29 @@ CASES = {
     **{f"{row.kind}-{row.rule}-{number}": row.bad for number, row in enumerate(ROWS)},
     **{f"{number:02}-{each['what']}": each["policy"] for number, each in enumerate(MISTAKES)},
 }
+
+
+def wording(page: Mapping[str, Any], case: Mapping[str, Any]) -> re.Pattern[str]:
+    """What findings of CASE of PAGE say, whatever their words are."""
+    text = "\n".join(str({**page, **case}.get(part, "$any")).strip() for part in ("what", "remedy"))
+    return re.compile(re.sub(r"\\\$(?:\\\{)?\w+(?:\\\})?", ".*", re.escape(text)), re.DOTALL)
+
+
+OWN = {
+    f"{rule.id}.{name}": (rule, wording(said, case))
+    for rule in all_rules()
+    for said in [texts(rule.check, rule.id)]
+    for name, case in said.get("cases", {}).items()
+    if "remedy" in case
+}
+"""The cases of pages that have a remedy of their own."""
+UNSEEN = {name for names in BESIDE["unseen"].values() for name in names.split()}
+
+
+def bad(name: str) -> str:
+    """The policy that has the case NAME, or the bad snippet of the rule."""
+    (rule,) = [rule for rule in all_rules() if rule.id == name.partition(".")[0]]
+    return json.dumps(BESIDE["cases"][name]) if name in BESIDE["cases"] else page(rule).bad
 
 
 @pytest.fixture(scope="module")
@@ -172,13 +196,24 @@ def test_the_remedies_of_a_trial(path: Path, store: Store) -> None:
 
 
 @pytest.mark.usefixtures("as_of_v26_7")
+@pytest.mark.parametrize("name", [name for name in OWN if name not in UNSEEN])
+def test_the_remedy_of_a_case(name: str, store: Store) -> None:
+    """And of each case of a page that has a remedy of its own: the page shows one, remedies.yaml the others."""
+    rule, words = OWN[name]
+    policy = document(bad(name))
+    every, _ = judged(policy, store)
+    assert [each for each in every if each.rule == rule.id and words.fullmatch(f"{each.what}\n{each.remedy}")]
+    assert told(unmet(policy, store, rule.id)) == []
+
+
+@pytest.mark.usefixtures("as_of_v26_7")
 @pytest.mark.parametrize("name", BY_HAND)
 def test_an_edit_by_hand(name: str, store: Store) -> None:
     """What remedies.yaml makes of a remedy that it quotes."""
-    (rule,) = [rule for rule in all_rules() if rule.id == name]
-    entry, policy = BY_HAND[name], document(page(rule).bad)
+    entry, policy = BY_HAND[name], document(bad(name))
     every, _ = judged(policy, store)
-    (finding,) = [each for each in every if each.rule == name and entry["says"] in each.remedy]
+    here = [each for each in every if each.rule == name.partition(".")[0] and entry["says"] in each.remedy]
+    (finding,) = here
     edits = both(
         *(put(steps(path), value) for path, value in entry.get("put", {}).items()),
         *(drop(steps(path)) for path in entry.get("drop", [])),

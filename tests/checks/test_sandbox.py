@@ -115,6 +115,17 @@ def test_two_providers_of_a_device() -> None:
     assert hits("GPU160", kubevirt=section, sandboxDevicePlugin={"enabled": False}) == []
 
 
+def test_devices_of_another_provider_that_no_pool_has() -> None:
+    """Our plugin offers what is on the nodes (B57): an A10 that no pool has leaves virtual machines pending."""
+    device = {"selector": "10DE:2236", "resourceName": "nvidia.com/GA102GL_A10", "externalResourceProvider": True}
+    kubevirt = {"pciDevices": [device]}
+    pool = {"name": "vm", "os": "ubuntu22.04", "workload": "vm-passthrough", "gpusPerNode": 1}
+    for product, found in (("NVIDIA-L40S", ["spec.kubevirt.pciDevices[0]"]), ("NVIDIA-A10", []), (None, [])):
+        pools = [{**pool, "gpuProduct": product} if product else pool]
+        assert hits("GPU210", kubevirt=kubevirt, nodePools=pools) == found
+    assert hits("GPU210", kubevirt={"pciDevices": [{**device, "selector": "10DE:22A3"}]}, nodePools=[pool]) == []
+
+
 def test_names_that_the_plugin_does_not_form() -> None:
     """A resource that nobody offers leaves virtual machines pending; devices that the list lacks are not judged."""
     outside = {"externalResourceProvider": True}

@@ -12,7 +12,7 @@ from gpustack.checks.rule import rules_over
 from gpustack.checks.subjects import Written
 from gpustack.model import Resource
 from gpustack.policy.loading.load import load
-from tests.checks.snippets import rule_of
+from tests.checks.snippets import loaded, rule_of
 
 POLICY = """\
 apiVersion: gpustack.dev/v1alpha1
@@ -88,6 +88,20 @@ def test_nulls_of_maps_are_told(tmp_path: Path) -> None:
     found = [one for rule in rules_over("origins") for one in rule.findings(written) if one.rule == "GPU207"]
     assert [one.path for one in found] == ["spec.extraObjects[0].metadata.annotations.x", "spec.extraObjects[0].data.a"]
     assert all("line 10" in one.what for one in found)
+
+
+def test_nulls_of_unknown_keys() -> None:
+    """A key that Kubernetes' schema doesn't have is misspelt whatever it holds; a field without a value is absent."""
+    pod = "apiVersion: v1, kind: Pod, metadata: {name: a}, spec"
+    text = f"extraObjects: [{{{pod}: {{containers: [{{name: a, image: 'r.example/a:1', %s}}], %s}}}}]"
+    for inner, outer, found in (
+        ("imag: ", "contaners: ", {"spec.contaners": "containers", "spec.containers[0].imag": "image"}),
+        ("resources: ", "nodeSelector: ", {}),
+    ):
+        policy = loaded(text % (inner, outer))
+        hits = [one for rule in rules_over("origins") for one in rule.findings(Written(policy.spec, policy.merged))]
+        told = {one.path.removeprefix("spec.extraObjects[0]."): one.remedy for one in hits if one.rule == "GPU207"}
+        assert told == {path: f"did you mean {name}?" for path, name in found.items()}
 
 
 def test_runtime_classes_of_the_platform() -> None:

@@ -56,6 +56,16 @@ def test_what_fits(clusters: Project) -> None:
     assert (done.code, done.out, done.err) == (0, "1 cluster: nothing to say\n", "")
 
 
+def test_numbers_in_quotes(clusters: Project) -> None:
+    """A text in the place of a number is refused by the API server, whoever brings the object (policy/v1: IntOrString
+    of a PodDisruptionBudget is a percentage where it is a text)."""
+    budget = "apiVersion: policy/v1\nkind: PodDisruptionBudget\nmetadata: {name: train}\nspec: {minAvailable: %s}\n"
+    for value, rules in (('"1"', ["GPU206"]), ("1", []), ('"50%"', [])):
+        clusters.write("team/budget.yaml", budget % value)
+        done = clusters.run("lint", "--workloads", "team", "--cluster", "large", "--format", "json")
+        assert [found["rule"] for found in done.json["findings"]] == rules
+
+
 def test_several_clusters(clusters: Project) -> None:
     """A name, a glob or a file each; a finding names the clusters that it is about."""
     clusters.write("team/pod.yaml", POD % 8)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -47,7 +48,8 @@ def test_data_files_are_of_rules(
     for rule in rules:
         wanted.setdefault(Path(inspect.getfile(rule.check)).with_suffix(".yaml"), set()).add(rule.id)
     files = [path for room in rooms for path in (Path(gpustack.__file__).parent / room).rglob("*.yaml")]
-    pages = {path: YAML(typ="safe").load(path) for path in files if path.stem != "errors"}
+    read = {path: YAML(typ="safe").load(path) for path in files if path.stem != "errors"}
+    pages = {path: said for path, said in read.items() if any(re.fullmatch(r"[A-Z]{3}[0-9]{3}", key) for key in said)}
     assert {path: set(said) for path, said in pages.items()} == wanted
     told = ("what", "reason", "remedy", "cases")  # what findings say, where their hits don't
     assert {tuple(part for part in one if part not in told) for said in pages.values() for one in said.values()} == {

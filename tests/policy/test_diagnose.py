@@ -103,6 +103,31 @@ def test_unknown_keys_name_the_one_that_was_meant(body: str, path: str, meant: s
     assert found.remedy.startswith(f"did you mean spec.{meant}")
 
 
+NODES = "write it where nodes are described: spec.nodePools[].nodeSelector, or spec.drivers[].nodeSelector"
+
+
+@pytest.mark.parametrize(
+    ("body", "remedy"),
+    [
+        ("driver: {tolerations: [{key: a}]}", "did you mean spec.daemonsets.tolerations?"),
+        ("devicePlugin: {priorityClassName: high}", "did you mean spec.daemonsets.priorityClassName?"),
+        ("gpuCluster: {dcgm: {priorityClassName: high}}", "did you mean spec.gpuCluster.daemonsets.priorityClassName?"),
+        ("nfd: {nodeSelector: {a: b}}", "did you mean spec.nfd.master.nodeSelector or spec.nfd.worker.nodeSelector?"),
+        ("platform: openshift", "write spec.cluster.platform: openshift instead"),
+        ("driver: {manager: {nodeSelector: {a: b}}}", NODES),
+    ],
+)
+def test_settings_of_pods_and_of_nodes(body: str, remedy: str, fleet: Fleet) -> None:
+    """Pods of NVIDIA's components are described by daemonsets alone (operator.md 5.1), those of NFD each by itself."""
+    assert fleet.mistake(f"  {body}\n").remedy == remedy
+
+
+@pytest.mark.parametrize("section", ["toolkit", "nfd", "reconciler"])
+def test_accounts_are_nobodys(section: str, fleet: Fleet) -> None:
+    """No component's ServiceAccount has a field; that of Flux is about something else."""
+    assert "flux" not in fleet.mistake(f"  {section}: {{serviceAccount: x}}\n").remedy
+
+
 def test_a_section_elsewhere_is_chosen_by_what_stands_below_it(fleet: Fleet) -> None:
     """`config` is the name of several sections; the one that has the keys which were written is meant."""
     assert "spec.dcgmExporter.hpcJobMapping" in fleet.mistake("  hpcJobMapping: {directory: /x}\n").remedy

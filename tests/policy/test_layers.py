@@ -245,6 +245,40 @@ spec:
     assert [group["name"] for group in found["spec"]["groups"]] == ["base", "mine"]
 
 
+def test_rules_of_a_group_merge_by_alert_and_record() -> None:
+    """No alert of the base vanishes under a group of its name (issue 16, 12); one of the same name is changed."""
+    rule = "apiVersion: monitoring.coreos.com/v1, kind: PrometheusRule, metadata: {name: gpus}"
+    low = "[{alert: Hot, expr: a, for: 5m}, {record: Hot, expr: b}, {alert: Cold, expr: c}]"
+    high = "[{alert: Hot, expr: z}, {alert: Mine, expr: d}]"
+    text = "spec: {extraObjects: [{%s, spec: {groups: [{name: gpus, rules: %s}]}}]}"
+    (found,) = merge([policy(text % (rule, low), "base.yaml"), policy(text % (rule, high))]).spec["extraObjects"]
+    assert found["spec"]["groups"][0]["rules"] == [
+        {"alert": "Hot", "expr": "z", "for": "5m"},
+        {"record": "Hot", "expr": "b"},
+        {"alert": "Cold", "expr": "c"},
+        {"alert": "Mine", "expr": "d"},
+    ]
+    twice = "[{alert: Hot, expr: y}, {alert: Hot, expr: z}]"
+    (found,) = merge([policy(text % (rule, low), "base.yaml"), policy(text % (rule, twice))]).spec["extraObjects"]
+    assert [each["expr"] for each in found["spec"]["groups"][0]["rules"]] == ["y", "z"]
+
+
+@pytest.mark.parametrize("low", ["", ", namespace: gpus"])
+@pytest.mark.parametrize("high", ["", ", namespace: gpus"])
+def test_an_absent_namespace_is_the_policys(low: str, high: str) -> None:
+    """An object without a namespace goes where the stack is, so it is the object that says so."""
+    head = "cluster: {namespace: gpus}, extraObjects: [{apiVersion: v1, kind: ConfigMap"
+    text = f"spec: {{{head}, metadata: {{name: a%s}}, data: {{%s}}}}]}}"
+    parts = [
+        policy(text % (space, data), file)
+        for space, data, file in ((low, "a: '1'", "base.yaml"), (high, "b: '2'", "policy.yaml"))
+    ]
+    (found,) = merge(parts).spec["extraObjects"]
+    assert found["data"] == {"a": "1", "b": "2"}
+    elsewhere = policy(text % (", namespace: x", "c: '3'"))
+    assert len(merge([parts[0], elsewhere]).spec["extraObjects"]) == 2
+
+
 def test_an_object_that_replaces_is_taken_whole() -> None:
     """With $replace: true nothing of the lower object is left, and the key itself isn't rendered."""
     text = "{$replace: true, apiVersion: v1, kind: ConfigMap, metadata: {name: gpus}, data: {b: x}}"

@@ -126,6 +126,23 @@ def test_devices_of_instance_types_and_others() -> None:
     assert "no node pool serves virtual machines" in found.why
 
 
+def test_devices_that_are_permitted_and_nowhere() -> None:
+    """A permitted GPU that no pool has leaves the virtual machine pending (bug-reports.md B57); one of another vendor
+    may be on any node, and gets no advice about NVIDIA's."""
+    device = {"selector": "10DE:26B9", "resourceName": "nvidia.com/AD102GL_L40S", "externalResourceProvider": True}
+    qat = {"selector": "8086:4940", "resourceName": "intel.com/qat"}
+    ours = machines(kubevirt={"target": "kubevirt", "pciDevices": [device, qat]})
+    (found,) = of(ours, "VirtualMachine", "kubevirt.io/v1", devices("nvidia.com/AD102GL_L40S"))
+    assert (found.rule, found.remedy) == ("GPU722", f"write {OFFERED}")
+    assert of(ours, "VirtualMachine", "kubevirt.io/v1", devices("intel.com/qat", "hostDevices")) == []
+    (found,) = of(ours, "VirtualMachine", "kubevirt.io/v1", devices("intel.com/sriov", "hostDevices"))
+    assert "nvidia" not in found.why + found.remedy
+    own = {**device, "externalResourceProvider": False, "resourceName": "example.com/l40s"}
+    both = {"nodePools": [A10, {**A10, "name": "w", "gpuProduct": "NVIDIA-L40S"}]}
+    there = machines(kubevirt={"target": "kubevirt", "pciDevices": [own]}, **both)
+    assert of(there, "VirtualMachine", "kubevirt.io/v1", devices("example.com/l40s")) == []
+
+
 @pytest.mark.parametrize(
     ("command", "kinds"),
     [

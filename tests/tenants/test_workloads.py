@@ -129,6 +129,14 @@ def test_resources_that_no_node_offers(resource: str, name: str, remedy: str) ->
     assert found[0].path == f'spec.containers[0].resources.limits["{resource}"]'
 
 
+def test_instances_of_gpus_that_stay_whole() -> None:
+    """Nothing is called otherwise by the MIG strategy where no GPU is divided (gpus/mig.yaml: a T4 has no MIG)."""
+    (whole,) = [each for each in told(pod("nvidia.com/mig-1g.10gb"), "plain") if each.rule == "GPU701"]
+    assert ("strategy" in whole.why, whole.remedy) == (False, "write nvidia.com/gpu")
+    (cut,) = [each for each in told(pod("nvidia.com/mig-1g.10gb"), "single") if each.rule == "GPU701"]
+    assert "with mig.strategy single, instances are called so" in cut.why
+
+
 def test_shared_gpus_have_another_name() -> None:
     """Where all GPUs are renamed, the plain name is nobody's."""
     renamed = resolve(spec(nodePools=[SHARED])).offer
@@ -203,11 +211,11 @@ def test_two_resources_on_one_node() -> None:
 
 
 def test_affinity() -> None:
-    """A required affinity selects as a nodeSelector does; of alternatives, one may do."""
+    """A required affinity selects as a nodeSelector does; of alternatives, one may do. NotIn may exclude all nodes."""
 
-    def terms(*values: str) -> dict[str, Any]:
+    def terms(*values: str, operator: str = "In") -> dict[str, Any]:
         found = [
-            {"matchExpressions": [{"key": "nvidia.com/gpu.product", "operator": "In", "values": [value]}]}
+            {"matchExpressions": [{"key": "nvidia.com/gpu.product", "operator": operator, "values": [value]}]}
             for value in values
         ]
         return {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": found}}}
@@ -215,6 +223,8 @@ def test_affinity() -> None:
     assert ids(pod(affinity=terms("H100")), "plain") == ["GPU706"]
     assert ids(pod(affinity=terms(H100)), "plain") == []
     assert ids(pod(affinity=terms("H100", H100)), "plain") == []
+    assert ids(pod(affinity=terms(H100, operator="NotIn")), "plain") == ["GPU706"]
+    assert ids(pod(affinity=terms("Tesla-T4", operator="NotIn")), "plain") == []
 
 
 @pytest.mark.parametrize(

@@ -6,10 +6,12 @@ What has no place beside it is in dra_exclusions.py.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 from ...catalog import dra, gpus, releases
 from ...catalog._versions import numbers
 from ...cluster.resolve import Cluster, resolve
+from ...policy.language import images
 from ...policy.language.gpu_cluster import COMPUTE_DOMAINS_PORT, GPUS_PORT
 from ...policy.language.spec import ClusterPolicySpec
 from ..rule import Hit, hit, rule
@@ -73,14 +75,12 @@ def needs_of_a_gpu_cluster(cluster: Cluster) -> Iterator[Hit]:
 def needs_a_newer_driver(cluster: Cluster) -> Iterator[Hit]:
     """A driver that is too old for dynamic resource allocation."""
     spec = cluster.spec
-    versions = [(f"drivers[{index}].version", driver.version) for index, driver in enumerate(spec.drivers)]
+    sections: list[tuple[str, Any]] = [(f"drivers[{index}]", driver) for index, driver in enumerate(spec.drivers)]
     if not cluster.listed:
-        versions = [("driver.version", spec.driver.version if spec.driver.enabled else None)]
-        versions += [
-            (f"nodePools[{index}].driver.version", pool.driver.version)
-            for index, pool in enumerate(spec.nodePools)
-            if pool.driver is not None
-        ]
+        sections = [("driver", spec.driver)] if spec.driver.enabled else []
+        pools = [(f"nodePools[{index}].driver", pool.driver) for index, pool in enumerate(spec.nodePools)]
+        sections += [(path, driver) for path, driver in pools if driver is not None]
+    versions = [(images.version_path(path, driver), images.version(driver)) for path, driver in sections]
     versions += [(path.removeprefix("spec."), version) for path, version in cluster.host_versions.items()]
     for path, version in versions:
         parts, newer = numbers(version), f"set spec.{path} to a newer one"
@@ -152,6 +152,9 @@ def what_only_you_can_do(cluster: Cluster) -> Iterator[Hit]:
     if spec.cluster.namespace.startswith(FOREIGN):
         yield hit("spec.cluster.namespace", "namespace", namespace=spec.cluster.namespace)
     driver = section.draDriver
+    for gate in (name for name, on in driver.featureGates.items() if on):
+        if setting := dra.asked_by(gate, "host"):
+            yield hit(f"spec.gpuCluster.draDriver.featureGates.{gate}", "host", gate=gate, setting=setting)
     told = any(entry.name == PULL_SECRETS for entry in driver.computeDomains.controller.env)
     if driver.imagePullSecrets and driver.computeDomains.enabled is not False and not told:
         names = ",".join(driver.imagePullSecrets)
@@ -220,8 +223,10 @@ def feature_without_its_ground(cluster: Cluster) -> Iterator[Hit]:
                     kubernetes=kubernetes,
                     upgrade=upgrade,
                 )
-            if dra.needs_nvswitch(gate) and not switched:
+            if dra.asked_by(gate, "board") and not switched:
                 yield hit(f"spec.{path}.{gate}", "nvswitch", gate=gate)
+            if mode := dra.asked_by(gate, "mode"):
+                yield hit(f"spec.{path}.{gate}", "mode", gate=gate, mode=mode)
 
 
 @rule("GPU485", "note")

@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
+from ...api.keys import DEPLOY
 from ...catalog import drivers, oses
 from ...cluster.drivers import NodeDriver
 from ...cluster.resolve import Cluster, resolve
@@ -56,8 +57,9 @@ def no_such_version(cluster: Cluster) -> Iterator[Hit]:
 
 
 def _published(spec: ClusterPolicySpec) -> Iterator[NodeDriver]:
-    """The drivers whose image is one of NVIDIA's, named by its tag."""
-    return (driver for driver in resolve(spec).drivers if driver.nvidias and not driver.digest)
+    """The drivers whose image is one of NVIDIA's, named by its tag, on nodes that aren't labelled to run none."""
+    named = (driver for driver in resolve(spec).drivers if driver.nvidias and not driver.digest)
+    return (driver for driver in named if driver.pool.nodeSelector.get(f"{DEPLOY}driver") != "false")
 
 
 def _no_image(driver: NodeDriver, why: str) -> Hit:

@@ -105,7 +105,7 @@ def who_describes_drivers(cluster: Cluster) -> Iterator[Hit]:
     spec = cluster.spec
     if spec.drivers and not cluster.listed:
         yield hit("spec.drivers", "section")
-    if spec.driver.useNvidiaDriverCRD and not cluster.dra and not spec.drivers:
+    if spec.driver.useNvidiaDriverCRD and not cluster.dra and cluster.pools and not spec.drivers:
         yield hit("spec.driver.useNvidiaDriverCRD", "list")
     for index, pool in enumerate(spec.nodePools):
         if pool.driver is not None and not cluster.listed:

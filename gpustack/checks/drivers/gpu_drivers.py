@@ -172,7 +172,7 @@ def gds_needs_open_modules(cluster: Cluster) -> Iterator[Hit]:
                 driver,
                 "spec.gds.enabled" if only else driver.paths["kernelModuleType"],
                 "only" if only else "chosen",
-                gds=spec.gds.version,
+                gds=images.version(spec.gds),
                 pool="",
             )
 

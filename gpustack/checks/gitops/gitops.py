@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from ...cluster.resolve import Cluster
@@ -16,10 +16,15 @@ INSTANCE = "app.kubernetes.io/instance"
 HELM = "meta.helm.sh/"
 HELM_HOOK = "helm.sh/hook"
 
-VARIABLE = re.compile(r"\$\{[A-Za-z_][A-Za-z0-9_]*(?::?[-=][^}]*)?\}")
-"""A variable as Flux and envsubst write it: ${NAME}, ${NAME:=4}."""
-TEXTS = {"extraObjects", "data", "relabelings", "args", "podLabelAllowlistRegex"}
-"""Fields in which such a text may be meant for somebody else: a shell, a regular expression."""
+VARIABLE = re.compile(r"\$\{#?[A-Za-z_][A-Za-z0-9_]*(?:(?::?[-=?+]|:\d|[/#%^,@])[^}]*)?\}")
+"""A variable as Flux, envsubst and shells write it: ${NAME}, ${NAME:=4}, ${NAME/-/_}."""
+REGEXES = ("relabelings", "podLabelAllowlistRegex")
+"""Fields with regular expressions and their groups."""
+PLAIN = ("env", "args", "workingDir", "externalName")
+"""Fields of any object that are taken as they are: Kubernetes replaces $(NAME) alone."""
+SHELL = re.compile(r"(?:^|[/.\s])(?:ba|da|a|z|k)?sh(?:\s|$)|^-\w*c$", re.MULTILINE)
+PROGRAM = re.compile(r"\.(?:sh|bash|py|json|lua|conf|te?mpl|template|tpl)$|snippet|script")
+"""Keys of ConfigMaps and annotations with texts of programs, which may have variables of their own."""
 
 
 @rule("GPU801", "error")
@@ -58,17 +63,28 @@ def variable(cluster: Cluster) -> Iterator[Hit]:
         yield hit(dotted(path), value=value)
 
 
-def _variables(value: Any, path: Path) -> Iterator[tuple[Path, str]]:
-    if isinstance(value, str):
-        if match := VARIABLE.search(value):
-            yield path, match[0]
-    elif isinstance(value, dict):
-        for key, item in value.items():
-            if key not in TEXTS:
-                yield from _variables(item, (*path, key))
-    elif isinstance(value, list):
-        for index, item in enumerate(value):
-            yield from _variables(item, (*path, index))
+def _variables(value: Any, path: Path, *, read: bool = False) -> Iterator[tuple[Path, str]]:
+    """The variables in texts of one line below VALUE, which stands at PATH. READ: something else than Kubernetes may
+    read them, as in most of a manifest.
+    """
+    if not read and isinstance(value, str) and (match := VARIABLE.search(value)) and "\n" not in value.strip():
+        yield path, match[0]
+    for key, item in _pairs(value):
+        program = path[-1] in ("annotations", "data") and PROGRAM.search(str(key))
+        if not program and key not in REGEXES and not (key == "args" and _runs_shell(value)):
+            plain = key in PLAIN or (path[-1], key) == ("metadata", "annotations")
+            plain = plain or (key == "data" and value.get("kind") == "ConfigMap")
+            yield from _variables(item, (*path, key), read=key == "extraObjects" or (read and not plain))
+
+
+def _pairs(value: Any) -> Iterable[tuple[Any, Any]]:
+    return value.items() if isinstance(value, dict) else enumerate(value if isinstance(value, list) else ())
+
+
+def _runs_shell(container: Any) -> bool:
+    """Whether the command or the arguments of CONTAINER are a shell's."""
+    words = [str(word) for part in ("command", "args") for _, word in _pairs(container.get(part))]
+    return SHELL.search("\n".join(words)) is not None
 
 
 @rule("GPU806", "warning", over="object")

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from ...catalog import _versions, crds, gpus, releases
+from ...catalog import _data, _versions, crds, gpus, releases
 from ...cluster.resolve import Cluster
 from ...model import Path, docs, dotted
 from ...policy.language import images
@@ -22,15 +22,10 @@ from .off import Off, off, others_of
 
 VIRTUAL = re.compile(r"(NVIDIA-)?GRID-.*|.*-\d+[ABCQ](ME)?")
 """How GPUs inside a virtual machine are called (GRID-A100-20C, NVIDIA-L40S-24Q); the catalogue knows boards only."""
-OWNED = {
-    "KERNEL_MODULE_TYPE": "kernelModuleType",
-    "OPEN_KERNEL_MODULES_ENABLED": "kernelModuleType",
-    "GPU_DIRECT_RDMA_ENABLED": "rdma.enabled",
-    "USE_HOST_MOFED": "rdma.useHostMofed",
-}
-"""Variables of the driver's container, and the field that sets them (operator.md 7.1)."""
-SCRIPTS = ("devicePlugin", "migManager", "toolkit")
-"""Components whose container is a shell that runs /bin/entrypoint.sh (operator.md 5.2)."""
+LISTEN, PORT = "DCGM_EXPORTER_LISTEN", "9400"
+"""The exporter's address, and the port of its probes and its Service (operator.md 7.8)."""
+SCRIPTS = {"devicePlugin": "entrypoint.sh", "migManager": "entrypoint.sh", "validator": "sleep"}
+"""Components whose container is a shell, and a word of the script that it runs (operator.md 5.2, 7.3)."""
 
 
 @rule("GPU108", "warning", over="origins")
@@ -109,7 +104,8 @@ def older_than_the_release(written: Written) -> Iterator[Hit]:
     known = releases.release(written.spec.release).images
     held: dict[str, str] = {}
     for name in images.SECTIONS:
-        section, own = node(written.merged.spec, parse(name)), known.get(name)
+        section = node(written.merged.spec, parse(name))
+        own = known.get(name) or known.get(name.removeprefix("gpuCluster."))
         if own is None or name == "driver" or not isinstance(section, dict):
             continue
         used = images.composed(*(section.get(part) for part in ("repository", "image", "version"))) or ""
@@ -157,27 +153,40 @@ def nodes_need_labels(cluster: Cluster) -> Iterator[Hit]:
 
 @rule("GPU190", "warning")
 def variable_of_a_field(cluster: Cluster) -> Iterator[Hit]:
-    """A variable of the driver that a field of the policy sets."""
-    spec = cluster.spec
-    sections: list[tuple[str, Any]] = (
-        [(f"drivers[{index}]", driver) for index, driver in enumerate(spec.drivers)] if cluster.listed else []
-    )
-    if not cluster.listed and spec.driver.enabled:
-        sections = [("driver", spec.driver)]
-    for path, section in sections:
+    """A variable of a component that a field of the policy sets."""
+    for path, section, owned in _with_variables(cluster):
         for index, entry in enumerate(section.env or ()):
-            if entry.name in OWNED:
-                field = f"spec.{path}.{OWNED[entry.name]}"
-                yield hit(f"spec.{path}.env[{index}]", section=path, entry=entry.name, setting=field)
+            where = f"spec.{path}.env[{index}]"
+            if entry.name in owned:  # which wins: operator.md 5.2
+                vain, setting = path == "gfd" and cluster.spec.mig.strategy, f"spec.{owned[entry.name]}"
+                yield hit(where, "field" if vain else "variable", section=path, entry=entry.name, setting=setting)
+            elif entry.name == LISTEN and (entry.value or "").rpartition(":")[2] != PORT:
+                yield hit(where, "port", section=path, entry=entry.name, port=PORT)
+
+
+def _with_variables(cluster: Cluster) -> Iterator[tuple[str, Any, dict[str, str]]]:
+    """The sections of CLUSTER that are in effect, by path, with the fields that set variables of their containers."""
+    spec, owned = cluster.spec, dict(_data.load("owned-variables"))
+    own = owned.pop("driver")
+    drivers: list[tuple[str, Any]] = [("driver", spec.driver)] if spec.driver.enabled else []
+    drivers += [(f"nodePools[{index}].driver", pool.driver) for index, pool in enumerate(spec.nodePools) if drivers]
+    if cluster.listed:
+        drivers = [(f"drivers[{index}]", driver) for index, driver in enumerate(spec.drivers)]
+    yield from ((at, one, {name: f"{at}.{own[name]}" for name in own}) for at, one in drivers if one is not None)
+    yield cluster.at("dcgmExporter"), cluster.stack.dcgmExporter, {}
+    for name in owned if not cluster.dra else ("toolkit",):
+        if getattr(spec, name).enabled:
+            yield name, getattr(spec, name), owned[name]
 
 
 @rule("GPU191", "warning")
 def arguments_of_a_shell(cluster: Cluster) -> Iterator[Hit]:
     """Arguments for a component whose container is a shell."""
-    for name in SCRIPTS[:2]:
+    for name, word in SCRIPTS.items():
         section = getattr(cluster.spec, name)
-        if section.enabled and section.args and "entrypoint.sh" not in section.args[0]:
-            yield hit(f"spec.{name}.args", name=name, argument=repr(section.args[0]))
+        if getattr(section, "enabled", True) and section.args and word not in section.args[0]:
+            first, pod = repr(section.args[0]), name == "validator"
+            yield hit(f"spec.{name}.args", "pod" if pod else "entrypoint", name=name, argument=first)
 
 
 @rule("GPU810", "note", over="origins")

@@ -44,9 +44,16 @@ def nri_needs_cdi_and_toolkit(cluster: Cluster) -> Iterator[Hit]:
 @rule("GPU103", "error")
 def driver_without_pools(cluster: Cluster) -> Iterator[Hit]:
     """A driver, and no node pool that says for which operating system."""
-    wanted = {"section": "spec.driver.enabled", "list": "spec.drivers" if cluster.spec.drivers else "", "host": ""}
-    if wanted[cluster.drivers_by] and not cluster.pools:
-        yield hit(wanted[cluster.drivers_by], "section" if cluster.drivers_by == "section" else "list")
+    spec = cluster.spec
+    if cluster.pools:
+        return
+    if cluster.drivers_by == "section":
+        yield hit("spec.driver.enabled", "section")
+    elif cluster.listed and (spec.drivers or not cluster.dra):
+        path = "drivers" if spec.drivers else "driver.useNvidiaDriverCRD"
+        yield hit(f"spec.{path}", "list" if spec.drivers else "none")
+    if not cluster.listed and cluster.sandbox and spec.vgpuManager.enabled:
+        yield hit("spec.vgpuManager.enabled", "host")
 
 
 @rule("GPU104", "note")

@@ -121,10 +121,11 @@ def _type(name: str) -> str:
 def series_that_come_and_go(cluster: Cluster) -> Iterator[Hit]:
     """A rule for Prometheus over a series that this exporter leaves out while its value is blank."""
     spec = cluster.spec
-    version = images.version(spec.dcgmExporter)
-    path = images.version_path("spec.dcgmExporter", spec.dcgmExporter)
+    section: Any = cluster.stack.dcgmExporter
+    version = images.version(section)
+    path = images.version_path(f"spec.{cluster.at('dcgmExporter')}", section)
     blank = dcgm.left_out_while_blank(version)
-    for one, metric in metrics(spec) if blank and not cluster.dra and spec.dcgmExporter.enabled is not False else ():
+    for one, metric in metrics(spec) if blank and section.enabled is not False else ():
         if metric.name in blank:
             yield one.hit(metric, version=version, at=path)
 
@@ -133,8 +134,10 @@ def series_that_come_and_go(cluster: Cluster) -> Iterator[Hit]:
 def other_exporters_metric(cluster: Cluster) -> Iterator[Hit]:
     """A rule for Prometheus over a metric of another exporter."""
     for one, metric in metrics(cluster.spec):
-        here = dcgm.other_exporter(metric.name)
-        if here is not None:
+        here, ours = dcgm.other_exporter(metric.name), dcgm.served_by(metric.name)
+        if ours == "nodeStatusExporter" and not cluster.spec.nodeStatusExporter.enabled:
+            yield one.hit(metric, "the node status exporter is off", "set spec.nodeStatusExporter.enabled: true")
+        elif here is not None and not ours:
             yield one.hit(metric, remedy=f"write {' + '.join(here)}, and mind the unit" if here else "")
 
 

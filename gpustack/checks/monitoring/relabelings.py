@@ -23,6 +23,8 @@ KINDS = ("ServiceMonitor", "PodMonitor", "Probe", "ScrapeConfig")
 LISTS = ("relabelings", "metricRelabelings", "metricRelabelConfigs", "relabelConfigs")
 WITH_TARGET = ("replace", "hashmod", "lowercase", "uppercase", "keepequal", "dropequal")
 EQUAL = ("sourceLabels", "targetLabel")
+USED = {"labeldrop": ("regex",), "labelkeep": ("regex",), "keepequal": EQUAL, "dropequal": EQUAL}
+"""The fields of those actions for which all others are refused."""
 _NAME = re.compile(r"[a-zA-Z_][a-zA-Z0-9_]*")
 _GROUP = re.compile(r"\$(?:\{\w+\}|\w+)", re.ASCII)
 """A group of the regular expression, in a text that makes a label's name."""
@@ -104,11 +106,9 @@ def _named(text: str) -> bool:
 
 
 def _idle(action: str, given: dict[str, Any]) -> list[str]:
-    """The fields of GIVEN for which the validator refuses ACTION. Defaults pass, but not where a name is dropped."""
-    if action in {"labeldrop", "labelkeep"}:
-        return [key for key in given if key != "regex"]
-    if action in {"keepequal", "dropequal"}:
-        return [key for key, value in given.items() if key not in EQUAL and value != DEFAULTS.get(key)]
+    """The fields of GIVEN for which the validator refuses ACTION. Defaults pass."""
+    if idle := [key for key in given if key not in USED.get(action, FIELDS) and given[key] != DEFAULTS.get(key)]:
+        return idle
     if action in {"lowercase", "uppercase"} and given.get("replacement", "$1") != "$1":
         return ["replacement"]
     return []

@@ -4,15 +4,18 @@ the API server wants a number or a percentage, and a null where the key means so
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from ...catalog import object_kinds
+from ...catalog import kubernetes, object_kinds
+from ...catalog._lookup import nearest
 from ...model import Path, Resource, dotted
+from ...policy.language.spec import ClusterPolicySpec
 from ...policy.loading.lists import identity
 from ...policy.loading.place import node
-from ..rule import Hit, hit, rule
+from ..rule import Hit, hit, meant, rule
 from ..subjects import Written
 from .api_server import PORTS, REFUSED
 from .pods import FOREIGN
@@ -72,7 +75,7 @@ def _texts_of_ports(value: Any, path: Path) -> Iterator[tuple[Path, str]]:
 
 @rule("GPU207", "warning", over="origins")
 def null_in_an_object(written: Written) -> Iterator[Hit]:
-    """A key of a ConfigMap, or a label, with nothing behind its colon."""
+    """A key of a ConfigMap, a label, or a key that doesn't exist, with nothing behind its colon."""
     merged = written.merged.spec.get("extraObjects")
     positions = {identity(item, ("extraObjects",)): at for at, item in enumerate(merged or ())}
     for part in written.merged.parts:
@@ -83,25 +86,32 @@ def null_in_an_object(written: Written) -> Iterator[Hit]:
             at = positions.get(identity(body, ("extraObjects",)), index)
             for path in _nulls(body, ()):
                 steps: Path = ("extraObjects", at, *path)
-                if written.merged.writer(steps) is not None:  # a lower layer's value stays, as null promises
-                    continue
+                free, known = path[-2:-1] and path[-2] in MAPS, _fields(body, path[:-1], written.spec)
+                if written.merged.writer(steps) is not None or not (free or (known and path[-1] not in known)):
+                    continue  # a lower layer's value stays, as null promises
                 where = part.locate(("extraObjects", index, *path), key=True)
-                yield Hit(
-                    dotted(("spec", *steps)),
-                    f"{dotted(path)} of the {body.get('kind')} is null, and not rendered "
-                    f"({where.file}, line {where.line})",
-                    remedy=f'write {path[-1]}: "" where an empty text is meant, else delete the line',
-                )
+                who, line = f"{dotted(path)} of the {body.get('kind')}", f"({where.file}, line {where.line})"
+                near = "" if free else meant(nearest(str(path[-1]), known, 1))
+                place = dotted(("spec", *steps))
+                yield hit(place, "" if free else "unknown", remedy=near, who=who, line=line, key=path[-1])
 
 
-def _nulls(value: Any, path: Path, *, named: bool = False) -> Iterator[Path]:
-    """The places of nulls in maps whose keys are the author's. NAMED: VALUE is such a map."""
-    if isinstance(value, dict):
-        for key, item in value.items():
-            if item is None and named:
-                yield (*path, key)
-            else:
-                yield from _nulls(item, (*path, key), named=key in MAPS)
-    elif isinstance(value, list):
-        for index, item in enumerate(value):
-            yield from _nulls(item, (*path, index))
+def _fields(body: Any, path: Path, spec: ClusterPolicySpec) -> list[str]:
+    """The fields that the object at PATH of BODY may have; none where that isn't known, or keys are free."""
+    minor = kubernetes.minor(spec.cluster.kubernetesVersion)
+    file = kubernetes.schema_path(str(body.get("apiVersion")), str(body.get("kind")), minor)
+    schema: Any = json.loads(file.read_bytes()) if file else {}
+    for step in path:
+        schema = schema.get("items") if isinstance(step, int) else schema.get("properties", {}).get(step)
+        if not isinstance(schema, dict):
+            return []
+    return sorted(schema.get("properties", ())) if schema.get("additionalProperties") is False else []
+
+
+def _nulls(value: Any, path: Path) -> Iterator[Path]:
+    """The places of nulls in VALUE."""
+    for key, item in value.items() if isinstance(value, dict) else enumerate(value if isinstance(value, list) else ()):
+        if item is None:
+            yield (*path, key)
+        else:
+            yield from _nulls(item, (*path, key))

@@ -77,15 +77,14 @@ def nobody_offers(cluster: Cluster) -> Iterator[Hit]:
     for named in configs(spec):
         for shared in named.config.sharing.values():
             for entry in shared.entries:
-                reason = _not_offered(entry.name, strategy(spec, named.config), version)
+                reason = _not_offered(entry.name, version)
                 if reason:
                     why, remedy = reason
                     yield Hit(named.path, f"{named.name}: no node has {entry.name}", why, remedy, entry.place)
 
 
-def _not_offered(name: str, counts_by: str, version: str) -> tuple[str, str] | None:
-    """Why no node offers NAME by the MIG strategy COUNTS_BY and the device plugin of VERSION, and what to write; None
-    where one may."""
+def _not_offered(name: str, version: str) -> tuple[str, str] | None:
+    """Why no node offers NAME by the device plugin of VERSION, and what to write; None where one may."""
     if name == GPU:
         return None
     why = "the entry shares nothing: the device plugin knows the resources nvidia.com/gpu and nvidia.com/mig-<profile>"
@@ -104,10 +103,7 @@ def _not_offered(name: str, counts_by: str, version: str) -> tuple[str, str] | N
     if right != name:
         why = f"the entry shares nothing: the device plugin {version} counts instances of {profile} as {right}"
         return why, f"write {right}"
-    if counts_by == "mixed":
-        return None
-    why = f"the entry shares nothing: with mig.strategy {counts_by}, nodes offer nvidia.com/gpu alone"
-    return why, f"set spec.mig.strategy: mixed, or write {GPU}"
+    return None
 
 
 @rule("GPU509", "warning")
@@ -117,7 +113,7 @@ def overruled_flag(cluster: Cluster) -> Iterator[Hit]:
     for named in configs(spec):
         yield from _flags(spec, named)
         for shared in named.config.sharing.values():
-            yield from _entries(named, shared)
+            yield from _entries(spec, named, shared)
         mps = named.config.sharing.get("mps")
         if mps and mps.fails is False and fails_always(spec):
             first = plugin_config.MPS_FAILS_SETTABLE
@@ -125,7 +121,7 @@ def overruled_flag(cluster: Cluster) -> Iterator[Hit]:
                 named.path,
                 "mps",
                 named=named.name,
-                version=spec.devicePlugin.version,
+                version=images.version(spec.devicePlugin),
                 first=first,
                 inside=mps.fails_place,
             )
@@ -148,8 +144,11 @@ def _flags(spec: ClusterPolicySpec, named: Named) -> Iterator[Hit]:
         yield hit(named.path, "env", why=why, remedy=remedy, named=named.name, section=path, value=value, inside=place)
 
 
-def _entries(named: Named, shared: Shared) -> Iterator[Hit]:
+def _entries(spec: ClusterPolicySpec, named: Named, shared: Shared) -> Iterator[Hit]:
+    by, version = strategy(spec, named.config), images.version(spec.devicePlugin)
     for at, entry in enumerate(shared.entries):
+        if by != "mixed" and entry.name.startswith(MIG) and not _not_offered(entry.name, version):
+            yield hit(named.path, "strategy", named=named.name, entry=entry.name, by=by, inside=entry.place)
         most, first = shared.replicas(entry.name), shared.labelled(entry.name)
         earlier = [other for other in shared.entries[:at] if other.name == entry.name]
         if not earlier:

@@ -22,14 +22,18 @@ def no_provider(cluster: Cluster) -> Iterator[Hit]:
     """A device that somebody else is said to offer to KubeVirt, and nobody does."""
     spec, section = cluster.spec, cluster.spec.kubevirt
     others = any(one.kind == "DaemonSet" and PLUGIN in one.name for one in spec.references)
-    if section is None or cluster.offered_to_kubevirt or others:
+    if section is None or (others and not cluster.offered_to_kubevirt):
         return
     listed = [(f"pciDevices[{at}]", one, one.selector) for at, one in enumerate(section.pciDevices)]
     mediated = [(f"mediatedDevices[{at}]", one, f"{gpus.VENDOR}:") for at, one in enumerate(section.mediatedDevices)]
     for place, one, selector in [*listed, *mediated]:
-        if one.externalResourceProvider and selector.startswith(f"{gpus.VENDOR}:"):
+        where = f"spec.kubevirt.{place}"
+        if cluster.offered_to_kubevirt:
+            if one.externalResourceProvider and one.resourceName in cluster.offer.absent:
+                yield hit(where, "pools", resource=one.resourceName)
+        elif one.externalResourceProvider and selector.startswith(f"{gpus.VENDOR}:"):
             off = "spec.sandboxDevicePlugin is off" if cluster.sandbox else "spec.sandboxWorkloads is off"
-            yield hit(f"spec.kubevirt.{place}.externalResourceProvider", resource=one.resourceName, off=off)
+            yield hit(f"{where}.externalResourceProvider", "off", resource=one.resourceName, off=off)
 
 
 @rule("GPU211", "warning")

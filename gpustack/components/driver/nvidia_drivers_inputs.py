@@ -14,7 +14,7 @@ from ...catalog.releases import UnknownImage, release
 from ...cluster.pool import Pool
 from ...cluster.resolve import Cluster, resolve
 from ...model import Finding, FindingsError, numbers
-from ...policy.language import reconciler
+from ...policy.language import images, reconciler
 from ...policy.language.nvidia_driver import NvidiaDriver
 from ...policy.language.spec import ClusterPolicySpec
 from ..parts.common_inputs import Common, Inputs, dump, dumped
@@ -230,7 +230,7 @@ def own_pod(view: DriverView, driver: NvidiaDriver, target: Target) -> DriverPod
 def refusals(view: DriverView) -> list[Finding]:
     """What one of `drivers`, which VIEW is of, can't do (10.1)."""
     findings = precompiled_refusals(view) if view.driver.usePrecompiled else []
-    version = view.gds.version or ""
+    version = images.version(view.gds)
     if (
         view.gds.enabled
         and not view.driver.usePrecompiled

@@ -19,7 +19,7 @@ from ...catalog import gpus, mig, plugin_config
 from ...cluster import metrics, mig_layouts
 from ...cluster.resolve import resolve
 from ...model import FindingsError
-from ...policy.language import reconciler
+from ...policy.language import images, reconciler
 from ...text.emit import emit_value
 from ..parts.common_inputs import Inputs
 from ..refusals import refused
@@ -132,7 +132,7 @@ def resources_of(pool: Pool) -> list[str]:
     spec = pool.spec
     if spec.mig.strategy != "mixed" or not any(layouts):
         return ["nvidia.com/gpu"]
-    version = spec.devicePlugin.version or ""
+    version = images.version(spec.devicePlugin)
     anchored = not plugin_config.before(version, plugin_config.NAMES_ANCHORED)
     profiles = {profile for layout in layouts for profile in layout or ()}
     if anchored:

@@ -112,7 +112,8 @@ class PolicySpec(Section):
     """The manager of confidential computing."""
     extraObjects: list[Manifest] = items()
     """Kubernetes objects that are rendered along, each a whole manifest. Layers merge them by API group, kind,
-    namespace and name; one with `$replace: true` takes the place of a layer's whole. Absent: none."""
+    namespace (absent: `cluster.namespace`) and name, rules of a PrometheusRule by `alert` or `record`; one with
+    `$replace: true` takes the place of a layer's whole. Absent: none."""
     constructs: Annotated[dict[str, dict[str, Any]], AfterValidator(checked)] = mapping()
     """What a team's own constructs are told, each by its name: sections that installed distributions bring. Absent:
     none."""

@@ -9,8 +9,9 @@ Origins are computed from the same stacks when somebody asks. Rejected: recordin
 cluster of a fleet five times the merge, for an answer that a good run never needs.
 
 Rules: null is absence; maps merge by key; lists whose items all have a name merge by it (and by kind, where items have
-one), lower parts' order first; `extraObjects` merge by API group, kind, namespace and name, and an item that says
-`$replace: true` takes the place of the lower one whole; any other list, an empty one too, and any scalar is replaced.
+one), lower parts' order first; `extraObjects` merge by API group, kind, namespace (absent: the policy's) and name,
+rules of a PrometheusRule by `alert` or `record`, and an object that says `$replace: true` takes the place of the
+lower one whole; any other list, an empty one too, and any scalar is replaced.
 """
 
 from __future__ import annotations
@@ -18,8 +19,8 @@ from __future__ import annotations
 import functools
 import hashlib
 import json
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence, Set
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from gpustack.model import Location, Path
@@ -195,6 +196,7 @@ def merge(parts: Sequence[Part]) -> Merged:
     Raises InputError (GPU011) where a map meets something else, a list holds a null, or a list names an item twice or
     not at all.
     """
+    parts = _at_home(parts)
     stack: list[_Entry] = [(part, part.clean, ()) for part in parts]
     _check_objects(parts)
     return Merged(_join(stack, ()) if stack else {}, tuple(parts))
@@ -298,6 +300,25 @@ def _replaced(stack: list[_Entry], path: Path, step: str | int) -> list[tuple[Pa
         for index, other in enumerate(node)
         if identity(other, OBJECTS) == identity(item, OBJECTS)
     ]
+
+
+def _at_home(parts: Sequence[Part]) -> Sequence[Part]:
+    """PARTS, in which an object that one of them writes with the policy's namespace, and another without any, which
+    means the same, has none.
+    """
+    sections, lists = ([part.clean.get(key) for part in parts] for key in ("cluster", OBJECTS[0]))
+    homes = [section["namespace"] for section in sections if isinstance(section, dict) and "namespace" in section]
+    known = {identity(item, OBJECTS) for items in lists if isinstance(items, list) for item in items}
+    twins = {one for one in known if one and one[2:3] == (*homes[-1:],) and (*one[:2], "", one[3]) in known}
+    return [_without_home(part, twins) for part in parts] if twins else parts
+
+
+def _without_home(part: Part, twins: Set[Identity]) -> Part:
+    objects = [dict(item) for item in part.data.get(OBJECTS[0]) or ()]
+    for item in objects:
+        if identity(item, OBJECTS) in twins:
+            item["metadata"] = {key: value for key, value in item["metadata"].items() if key != "namespace"}
+    return replace(part, data={**part.data, OBJECTS[0]: objects}) if objects else part
 
 
 def _check_objects(parts: Sequence[Part]) -> None:

@@ -45,4 +45,7 @@ def identity(item: Any, path: Path) -> Identity:
             return None
         return str(version).rpartition("/")[0], kind, str(metadata.get("namespace") or ""), name
     name = item.get("name")
+    if path[-1:] == ("rules",) and inside_object(path):  # of a group of a PrometheusRule
+        kind = next((word for word in ("alert", "record") if word in item), None)
+        name = item.get(kind)
     return (kind if isinstance(kind, str) else None, name) if isinstance(name, str) else None

@@ -34,6 +34,9 @@ ELSEWHERE = {
 """What to do about keys that people know from the objects that are rendered, and that no field stands for."""
 
 
+OF_PODS, OWN_PODS = ("tolerations", "priorityClassName"), ("reconciler", "gitops")  # said of components, and of others
+
+
 def remedy(model: Model, path: Path, value: object = None, at: Path = ("spec",)) -> str:
     """Return what to do about the unknown key at PATH of a document of MODEL; VALUE is what it holds.
 
@@ -60,8 +63,12 @@ def remedy(model: Model, path: Path, value: object = None, at: Path = ("spec",))
 
 def _where_nodes_are(path: Path, value: object) -> str:
     """Return what to do about a key that is said of nodes or of the cluster here, and of components elsewhere."""
-    if len(path) == 2 and path[1] == "nodeSelector" and path[0] != "operator":
+    if len(path) == 2 and path[0] == "nfd" and path[1] in (*OF_PODS, "nodeSelector", "resources"):
+        return f"did you mean spec.nfd.master.{path[1]} or spec.nfd.worker.{path[1]}?"
+    if path[-1] == "nodeSelector" and path[0] not in ("operator", "nfd"):
         return "write it where nodes are described: spec.nodePools[].nodeSelector, or spec.drivers[].nodeSelector"
+    if path == ("platform",) and isinstance(value, str):
+        return f"write spec.cluster.platform: {value} instead"
     if path == ("platform",) and isinstance(value, dict) and isinstance(value.get("openshift"), bool):
         what = "write spec.cluster.platform: openshift instead" if value["openshift"] else "delete it"
         return f"{what}: spec.cluster.platform says what the cluster is"
@@ -164,7 +171,11 @@ def _elsewhere(model: Model, section: Path, key: str, value: object) -> list[str
     Best are those that have the keys in VALUE below them, then those near SECTION, then those that hold for the most:
     few steps, no list. Where more than two are best (image, enabled), the name says nothing: nothing is returned.
     """
-    paths = all_paths(model)
+    paths = [
+        path
+        for path in all_paths(model)
+        if key not in (*OF_PODS, "serviceAccount") or path.partition(".")[0] not in OWN_PODS
+    ]
     here, wanted = dotted(section), squeezed(key)
     inner = set(value) if isinstance(value, dict) else set()
     similar = [path for path in paths if wanted in (squeezed(tail) for tail in _tails(path))]

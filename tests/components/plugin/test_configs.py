@@ -106,6 +106,17 @@ def test_time_slicing_on_instances(mig: dict[str, Any], per_node: int, strategy:
     assert {resource["replicas"] for resource in found["sharing"]["timeSlicing"]["resources"]} == {2}
 
 
+def test_names_go_by_the_version_inside_a_whole_image() -> None:
+    """Until v0.20.0 the plugin counts an instance with media extensions as the plain one (issue 16, number 5)."""
+    shared = pool(mig={"layout": {"1g.24gb": 3, "1g.24gb+me": 1}}, timeSlicing={"replicas": 2})
+    shared["gpuProduct"] = "NVIDIA-RTX-PRO-6000-Blackwell-Server-Edition"
+    for version, names in (("v0.18.2", ["1g.24gb"]), ("v0.20.0", ["1g.24gb", "1g.24gb.me"])):
+        plugin = {"repository": "", "version": "", "image": f"nvcr.io/nvidia/k8s-device-plugin:{version}"}
+        found = maps(shared, mig={"strategy": "mixed"}, devicePlugin=plugin)[PLUGIN]["p"]
+        resources = found["sharing"]["timeSlicing"]["resources"]
+        assert [each["name"] for each in resources] == [f"nvidia.com/mig-{name}" for name in names]
+
+
 def test_mig_layouts() -> None:
     """Own layouts stand beside the release's, under the names of their pools; a pool that names a layout needs none."""
     release = gpus.default_mig_config("v26.7.0")
