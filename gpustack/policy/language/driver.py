@@ -73,7 +73,8 @@ class WaitForCompletion(Section):
     podSelector: Text | None = None
     """Label selector of the pods to wait for, such as `app=training`. Absent or empty: no waiting."""
     timeoutSeconds: AtLeast0 = own("drivers[].upgradePolicy.waitForCompletion.timeoutSeconds")
-    """Seconds after which the wait is given up; 0 waits without end. Absent: 0."""
+    """Seconds after which the wait is given up, and pods are evicted; 0: nobody is, and after an hour another node has
+    its turn. Absent: 0."""
 
 
 class PodDeletion(Section):
@@ -82,7 +83,7 @@ class PodDeletion(Section):
     force: bool = own("drivers[].upgradePolicy.podDeletion.force")
     """Whether pods without a controller, which nothing creates again, are removed too. Absent: false."""
     timeoutSeconds: AtLeast0 = own("drivers[].upgradePolicy.podDeletion.timeoutSeconds")
-    """Seconds to wait for the pods to end; 0 waits without end. Absent: 300."""
+    """Seconds to wait for the pods to end; 0: an hour, then others have their turn. Absent: 300."""
     deleteEmptyDir: bool = own("drivers[].upgradePolicy.podDeletion.deleteEmptyDir")
     """Whether pods with emptyDir volumes are removed, which loses that data. Absent: false."""
 
@@ -97,7 +98,7 @@ class Drain(Section):
     podSelector: Text | None = None
     """Label selector of the pods to drain. Absent or empty: all."""
     timeoutSeconds: AtLeast0 = own("drivers[].upgradePolicy.drain.timeoutSeconds")
-    """Seconds before the drain counts as failed; 0 waits without end. Absent: 300."""
+    """Seconds before the drain counts as failed; 0: an hour. Absent: 300."""
     deleteEmptyDir: bool = own("drivers[].upgradePolicy.drain.deleteEmptyDir")
     """Whether pods with emptyDir volumes are removed, which loses that data. Absent: false."""
 

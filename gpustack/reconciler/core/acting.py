@@ -166,7 +166,9 @@ def _driver(known: Snapshot, view: View, operation: Operation, *, repair: bool) 
         why = "what is rendered now would be installed anew: it needs the GPUs free"
         seconds = operation.finish.wait.timeoutSeconds
         return Progress(
-            patch=move(known, view, operation, why, phase="Held", step="", seconds=seconds, restartOnly=False)
+            patch=move(
+                known, view, operation, why, phase="Held", step="", seconds=seconds, restartOnly=False, acted=None
+            )
         )
     deletions, refused = _deletions(known, view, old, "made from an older template, or broken")
     current = [pod for pod in pods if pod not in old and not pod.terminating]
@@ -184,7 +186,7 @@ def _driver(known: Snapshot, view: View, operation: Operation, *, repair: bool) 
 def _unanswered(known: Snapshot, view: View, current: Sequence[Pod]) -> bool:
     """Whether a registry gives no answer, to this node or any other."""
     newest = view.driver.newest if view.driver else ""
-    return any(unanswered([pod]) and not had_by_another(known, newest, pod) for pod in current)
+    return any(unanswered([pod]) and not had_by_another(known, newest, pod, view.admitted) for pod in current)
 
 
 def _driver_reason(pods: Sequence[Pod], current: Sequence[Pod]) -> str:

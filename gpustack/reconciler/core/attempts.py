@@ -10,15 +10,18 @@ import msgspec
 
 from ...api import keys
 from ...api.node_policy import NodePolicy
-from . import labeller
+from . import labeller, verify
 from .actions import PatchNode
-from .admission import Candidate, retarget
+from .admission import Candidate, operation_for, retarget
 from .closing import release
 from .due import Due, due, manual_until
 from .layouts import unread
 from .record import Operation, Target
 from .snapshot import Snapshot
 from .view import View
+
+LEFT_ALONE = {"skip", "auto-upgrade-off"}
+"""Why a driver stays that isn't the newest."""
 
 
 def still_due(
@@ -35,6 +38,10 @@ def still_due(
     if what and operation.returnable and (why := unread(known, view, what.target.mig)):
         return why  # nor could it be commanded yet
     if operation.phase == "Quarantine":
+        if what is None and (text := next((text for kind, text in notes if kind in LEFT_ALONE), "")):
+            # Somebody wants the driver that there is: where that works, all is well.
+            wrong = verify.problems(known, view, today(known, view, operation))
+            return None if wrong else release(known, view, operation, text, failed=False)
         return _retry(known, view, policy, operation, what)
     if what is None and operation.acted is None:
         return release(known, view, operation, "nothing is to be done any more", failed=False)
@@ -84,4 +91,19 @@ def _once_more(known: Snapshot, view: View, policy: NodePolicy, operation: Opera
         return Due(tuple(act for act in acts if act != "mig"), msgspec.structs.replace(target, mig="", mig_digest=""))
     if target.mig and mig is not None:
         target = msgspec.structs.replace(target, mig=mig.config, mig_digest=mig.digest)
+    elif target.mig and "install" not in acts:  # nobody wants it any more
+        target = msgspec.structs.replace(target, mig="", mig_digest="")
+        acts = [act for act in acts if act != "mig"] or ["repair"]
     return Due(tuple(acts), target)
+
+
+def today(known: Snapshot, view: View, operation: Operation) -> Operation:
+    """OPERATION, which has failed, as its policy judges it now: what mends the policy mends the node."""
+    policy = view.policy
+    if policy is None or policy.uid != operation.policy:
+        return operation
+    target = operation.target
+    if target.mig and policy.spec.mig is None:
+        target = msgspec.structs.replace(target, mig="", mig_digest="")
+    finish = operation_for(known, view, policy, Due(tuple(operation.acts), target)).finish
+    return msgspec.structs.replace(operation, target=target, finish=finish)

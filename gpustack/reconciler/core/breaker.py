@@ -74,9 +74,11 @@ def breaker(known: Snapshot, policy: NodePolicy, failed: Sequence[Failure], node
     forgiven = [mark for mark in before.forgiven if mark in marks]
     other = target is not None and bool(before.target) and before.target != target
     target = before.target if target is None else target
-    if other or (reset and reset != before.reset):
-        return Breaker(target=target, reset=reset or before.reset, forgiven=marks)
-    if before.open:
+    if reset and reset != before.reset:
+        return Breaker(target=target, reset=reset, forgiven=marks)
+    if other:  # what failed at that target already counts: the status may not have been written since
+        forgiven = sorted(each.mark for each in mine if not each.parts & brought)
+    if before.open and not other:
         return before
     counted = sorted(each.node for each in mine if each.mark not in forgiven)
     limit = absolute(policy.spec.upgrade.breakerFailures, nodes)

@@ -77,6 +77,7 @@ class Share:
             for view in views
             if (view.operation and view.operation.disruptive and view.node.uid not in stuck)
             or announced(view, admitting)
+            or view.spoilt
         ]
         return cls(
             name,
@@ -134,7 +135,10 @@ class Budget:
             of = members.get(policy.uid, [])
             self._pools[policy.uid] = Share.of(policy.name, policy.spec.upgrade, of, admitting, stuck)
             opened = sum(
-                1 for view in of if view.operation and view.operation.install and view.operation.phase != "Quarantine"
+                1
+                for view in of
+                if view.operation and view.operation.install and view.operation.phase != "Quarantine"
+                if view.node.uid not in stuck
             )
             self._installs[policy.uid] = (policy.spec.install.maxParallel or NO_LIMIT) - opened
             self._add_zones(policy, of, admitting)

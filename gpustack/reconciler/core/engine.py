@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
 import msgspec
 
@@ -31,8 +31,8 @@ from .soak import soaks
 from .startup import untaint
 from .view import View, kept_views, policy_of, uses_of, views_of
 
-LOOKS = 100
-"""New nodes that one pass looks at more closely."""
+LOOKS, LONG_AGO = 100, datetime.min.replace(tzinfo=UTC)
+"""Nodes without an operation that one pass looks at more closely."""
 GIVEN_BACK = timedelta(minutes=15)
 """After which a record goes that no operation of ours has."""
 TRIALS = 20
@@ -69,7 +69,7 @@ def survey(known: Snapshot) -> Wanted:
     known = named(known)
     so_far = _pass(known, _look)
     wanted: list[str] = []
-    fresh = 0
+    fresh: list[View] = []
     for view in so_far.views:
         if view.unreadable:
             continue
@@ -78,9 +78,10 @@ def survey(known: Snapshot) -> Wanted:
         if operation and (operation.returnable or operation.phase == "Quarantine" or guarded):
             wanted.append(view.name)
         elif operation is None and view.policy and _needs_pods(known, view, view.policy):
-            fresh += 1
-            if fresh <= LOOKS:
-                wanted.append(view.name)
+            fresh.append(view)
+    # Those that nobody has looked at for longest, of nodes that may be new first.
+    fresh.sort(key=lambda view: (known.read.get(view.node.uid, LONG_AGO), not may_be_new(view)))
+    wanted += [view.name for view in fresh[:LOOKS]]
     line = queue(so_far, trials=TRIALS)
     wanted += [each.view.name for each in line.order if uncounted(known, each)][:TRIALS]
     candidates = [each.view.name for each in line.begin]
@@ -105,7 +106,9 @@ def trial(known: Snapshot, view: View) -> tuple[list[Pod], list[str]]:
     using = pods.to_evict(listed, uses)
     ending = pods.ending(pods.to_evict(every, uses), known.now)
     awaited = pods.awaited(every, finish.wait.podSelector, uses)
-    others = (ending, *evictions.no_window(known, policy, using), evictions.in_vain(view, [*using, *awaited]))
+    drained = pods.to_drain(every, uses, finish.drain) if finish.drain.enable else []
+    again = evictions.in_vain(view, [*using, *awaited, *drained])
+    others = (ending, *evictions.no_window(known, policy, using), again)
     obstacles = [*pods.obstacles(listed, uses, finish), *filter(None, others)]
     tried = [pod for pod in using if pods.rule_of(pod, finish.podRules) != "delete"]
     return ([] if obstacles else tried), obstacles

@@ -137,11 +137,9 @@ def askable(known: Snapshot, pod: Pod) -> bool:
     return came is None or made is None or made <= came[0] or known.now >= came[1]
 
 
-def over(known: Snapshot, view: View, deadline: datetime | None, left: Sequence[Pod]) -> bool:
+def over(known: Snapshot, view: View, deadline: datetime, left: Sequence[Pod]) -> bool:
     """Whether evicting LEFT has taken too long: the policy's time is over at DEADLINE, and nobody is within his own to
     end. Who has come since has no time of his own: he tolerates the cordon, and would come for ever."""
-    if deadline is None:
-        return any((until := pods.ends(pod)) is not None and known.now > until + pods.LATE for pod in left)
     if known.now < deadline:
         return False
     old = [pod for pod in left if (made := pod.metadata.creationTimestamp) is None or made <= deadline]

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from ...api.pods import ContainerStatus, Pod
 from .snapshot import Snapshot
@@ -69,33 +69,34 @@ def image_trouble(known: Snapshot, revision: str) -> str:
     """Where a driver pod of REVISION waits for its image on a node that was emptied for it, and nobody has got it
     since; "" for nowhere. Where another node has, the image is there, and the trouble is that node's own."""
     there = any(pod.ready and not outdated_by(pod, revision) for of in known.driver_pods.values() for pod in of)
+    patience = LATELY if there else PATIENCE
     waiting = (
-        pod
-        for name in sorted(_emptied(known) & known.driver_pods.keys())
-        for pod in known.driver_pods[name]
-        if not (outdated_by(pod, revision) or pod.terminating or pod.ready)
-        and not for_long(known, pod, LATELY if there else PATIENCE)
+        (pod, since)
+        for name, since in sorted(_emptied(known).items())
+        for pod in known.driver_pods.get(name, ())
+        if not (outdated_by(pod, revision) or pod.terminating or pod.ready) and known.now - since < patience
     )
-    return next((text for pod in waiting if (text := pulls(pod)) and not had_by_another(known, revision, pod)), "")
+    return next(
+        (text for pod, at in waiting if (text := pulls(pod)) and not had_by_another(known, revision, pod, at)), ""
+    )
 
 
-def for_long(known: Snapshot, pod: Pod, patience: timedelta = PATIENCE) -> bool:
-    """Whether POD was made so long ago that nobody waits for it any more."""
-    made = pod.metadata.creationTimestamp
-    return made is not None and known.now - made >= patience
+def _emptied(known: Snapshot) -> dict[str, datetime]:
+    """Nodes that were emptied by an operation of ours, with when it was admitted: how old a pod is says nothing, since
+    it may be made anew again and again."""
+    made, records = {}, operations(known)
+    for node in known.nodes:
+        operation, _ = ledgered(known, node, records.get(node.uid))
+        if operation and operation.phase in {"Acting", "Quarantine"} and not operation.install:
+            entry = (known.ledger or {}).get(node.uid)
+            made[node.name] = entry.since if entry else operation.started
+    return made
 
 
-def _emptied(known: Snapshot) -> set[str]:
-    """Nodes on which an operation of ours is past the point of no return."""
-    records = operations(known)
-    made = {node.name: ledgered(known, node, records.get(node.uid))[0] for node in known.nodes if node.uid in records}
-    return {name for name, operation in made.items() if operation and operation.phase in {"Acting", "Quarantine"}}
-
-
-def had_by_another(known: Snapshot, revision: str, stuck: Pod) -> bool:
-    """Whether the driver of REVISION has begun to run on another node since the pod STUCK was made: the registry had
-    its image then."""
-    made = stuck.metadata.creationTimestamp
+def had_by_another(known: Snapshot, revision: str, stuck: Pod, since: datetime | None) -> bool:
+    """Whether the driver of REVISION has begun to run on another node since the pod STUCK was made, or SINCE it is
+    waited for: the registry had its image then."""
+    made = min(filter(None, (stuck.metadata.creationTimestamp, since)), default=None)
     running = (
         status.state.running.startedAt
         for pods in known.driver_pods.values()

@@ -25,6 +25,7 @@ from ...api.pods import Pod
 from . import acting, evictions, others, pods, verify, windows
 from .actions import Action, DeletePod, Evict, PatchNode, Tell
 from .admission import stopped, untolerable
+from .attempts import today
 from .closing import abandon, close, quarantine
 from .images import image_trouble
 from .moves import Changes, move
@@ -78,7 +79,9 @@ def step(known: Snapshot, view: View, operation: Operation, unsure: str = "") ->
 def _returnable(known: Snapshot, view: View, operation: Operation, unsure: str) -> Step:
     """The next step before the point of no return."""
     if why := _stopped(known, view, operation):
-        return _released(known, view, operation, why, failed=False)
+        # Where nobody chose it, and pods were evicted for nothing, the next attempt waits.
+        chosen = view.held or (view.policy and stopped(known, view.policy))
+        return _released(known, view, operation, why, failed=operation.phase == "Evicting" and not chosen)
     if step := _cordon(known, view, operation):
         return step
     listed = known.pods.get(view.name)
@@ -174,7 +177,7 @@ def _evicting(known: Snapshot, view: View, operation: Operation, listed: Sequenc
     draining = operation.step == "drain"
     how: Any = finish.drain if draining else finish.podDeletion
     left = pods.to_drain(listed, uses, finish.drain) if draining else pods.to_evict(listed, uses)
-    if not left:
+    if not left or not pods.to_evict(listed, uses):  # a drain is for the GPUs, too
         return _empty(known, view, operation)
     stuck = [text for pod in left if (text := pods.obstacle(pod, how, finish.podRules if uses.gpu(pod) else ()))]
     if stuck or evictions.over(known, view, _until(known, view, operation), left):
@@ -217,7 +220,9 @@ def _acting(known: Snapshot, view: View, operation: Operation) -> Step:
             return Step([acting.enter(known, view, operation, following)])
         limit = operation.finish.verifySeconds
         return Step([move(known, view, operation, "see that all is well", phase="Verifying", step="", seconds=limit)])
-    if _over(known, view, operation) and not made.unanswered:
+    # What nobody has been asked for yet has not failed: the program was away.
+    begun = all(each.uid in known.refusals for each in made.deletions)
+    if _over(known, view, operation) and not made.unanswered and begun:
         said = made.reason or (made.patch.why if made.patch else "")
         why = f"{operation.step or operation.kind} did not end in time: {said}"
         return _failed(known, view, operation, why)
@@ -262,32 +267,33 @@ def _quarantine(known: Snapshot, view: View, operation: Operation) -> Step:
 
     The engine starts the next attempt: it needs a slot.
     """
-    settled = acting.settled(known, view, operation)
-    if settled and not verify.problems(known, view, operation):
-        return _done(known, view, operation)
+    now = today(known, view, operation)
+    settled = acting.settled(known, view, now)
+    if settled and not verify.problems(known, view, now):
+        return _done(known, view, now)
     until = operation.notBefore
     again = "stays until somebody looks" if until is None else f"next attempt {until:%H:%MZ}"
-    nudges = verify.nudges(known, view, operation) if settled else []
+    runs = settled or any(pod.ready for pod in known.driver_pods.get(view.name, ()))
+    nudges = verify.nudges(known, view, now) if runs else []
     return Step([*nudges], reason=f"quarantined: {operation.reason}; {again}", again=60)
 
 
-def _until(known: Snapshot, view: View, operation: Operation) -> datetime | None:
-    """By when a phase before the point of no return has to be over; None for never. What a record says of times is not
-    believed beyond what was seen, and without a limit a wait keeps its slot for an hour."""
+def _until(known: Snapshot, view: View, operation: Operation) -> datetime:
+    """By when a phase before the point of no return has to be over. What a record says of times is not believed beyond
+    what was seen, and without a limit of the policy's it keeps its slot for an hour."""
     finish = operation.finish
     held, emptied = finish.wait.timeoutSeconds, finish.drain if operation.step == "drain" else finish.podDeletion
-    seconds = (held or int(HELD_FOR.total_seconds())) if operation.phase == "Held" else emptied.timeoutSeconds
+    seconds = (held if operation.phase == "Held" else emptied.timeoutSeconds) or int(HELD_FOR.total_seconds())
     seen = known.seen.since(view.node.uid, f"{operation.phase} {operation.step}", known.now)
-    limits = [known.now - seen + span(seconds) + GRACE, operation.since + span(seconds)] if seconds else []
-    if view.admitted and seconds:
+    limits = [known.now - seen + span(seconds) + GRACE, operation.since + span(seconds)]
+    if view.admitted:
         limits.append(view.admitted + span(held + finish.podDeletion.timeoutSeconds) + LONGEST)
-    return min([*limits, *([operation.deadline] if operation.deadline else [])], default=None)
+    return min([*limits, *([operation.deadline] if operation.deadline else [])])
 
 
 def _past(known: Snapshot, view: View, operation: Operation) -> bool:
-    """Whether a phase before the point of no return has taken too long; an hour where it has no limit."""
-    until = _until(known, view, operation) or operation.since + HELD_FOR
-    return known.now >= until
+    """Whether a phase before the point of no return has taken too long."""
+    return known.now >= _until(known, view, operation)
 
 
 def _over(known: Snapshot, view: View, operation: Operation) -> bool:

@@ -15,7 +15,7 @@ from . import evictions
 from .actions import Action, Tell, Wait, Why
 from .admission import Candidate, gate
 from .budget import Budget
-from .images import PATIENCE, for_long, image_trouble, pulls
+from .images import PATIENCE, image_trouble, pulls
 from .layouts import unread
 from .pioneer import Pioneers
 from .snapshot import Kept, Snapshot
@@ -158,14 +158,13 @@ def _stuck(known: Snapshot, view: View) -> bool:
     operation = view.operation
     if operation is None or view.admitted is None or known.now - view.admitted < PATIENCE:
         return False
-    pulling = [pod for pod in known.driver_pods.get(view.name, ()) if pulls(pod)]
-    return view.node.uid in known.setbacks or any(for_long(known, pod) for pod in pulling)
+    return view.node.uid in known.setbacks or any(map(pulls, known.driver_pods.get(view.name, ())))
 
 
 def _order(known: Snapshot, budget: Budget, candidate: Candidate) -> tuple[int, bool, bool, list[int], int, int, str]:
-    """Last those that could not be changed when they had their turn, and those that have failed; broken nodes first,
-    then as the policy orders them, then where the fewest are out of service, then by what runs there as far as it is
-    known, then by name. A node that fails, or asks to be tried again, takes nobody's turn."""
+    """Last those that could not be changed or emptied when they had their turn, and those that have failed; broken
+    nodes first, then as the policy orders them, then where the fewest are out of service, then by what runs there as
+    far as it is known, then by name. A node that fails, or asks to be tried again, takes nobody's turn."""
     view, upgrade = candidate.view, candidate.policy.spec.upgrade
     setbacks = _set_back(known, view)
     ranks = [_rank(each, view.labels.get(each.label, "")) for each in upgrade.order or ()]
@@ -178,7 +177,7 @@ SET_BACK = "set back"
 
 
 def _set_back(known: Snapshot, view: View) -> int:
-    """How often in a row the node could not be changed: for an hour also where another leader has seen that."""
+    """How often in a row the node could not be changed, or emptied: for an hour also where another leader saw that."""
     uid = view.node.uid
     tries, first = known.setbacks.get(uid, 0), known.seen.first.get((uid, SET_BACK))
     lately = tries > 0 or (first is not None and known.now - first < PATIENCE)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any, Literal, TypeVar, cast
 
@@ -23,6 +24,8 @@ from .words import brief
 SHARED = "nvidia.com/"
 """What the labels of a target begin with: a record is an annotation, which whoever owns the node may write."""
 COMPONENT = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
+LATEST = 4_000_000_000
+"""Seconds since 1970, in 2096."""
 MOST = 10_000
 """Attempts."""
 FORMAT = 1
@@ -186,6 +189,11 @@ class Entry(msgspec.Struct, frozen=True, array_like=True):
     at: int
     before: str = ""
     policy: str = ""
+
+    @property
+    def since(self) -> datetime:
+        """When it was admitted; somebody may have written any number."""
+        return datetime.fromtimestamp(min(max(self.at, 0), LATEST), UTC)
 
     def lists(self, op: str) -> bool:
         """Whether the operation OP is the one that is open."""

@@ -33,7 +33,8 @@ class Seen:
         """Nobody can tell now whether WHAT is so: the time for which it has been stands still."""
 
     def _first(self, uid: str, what: str, now: datetime) -> datetime:
-        return self.first.get((uid, what), now) + (now - self.first.get((uid, f"{what} still"), now))
+        first = min(self.first.get((uid, what), now), now)  # a clock that was put back makes nothing begin later
+        return first + (now - min(self.first.get((uid, f"{what} still"), now), now))
 
 
 @dataclass(frozen=True)
@@ -142,6 +143,8 @@ class Snapshot:
     """By UID, the operations that were begun by this program; None where that isn't known, and records are believed."""
     unread: Mapping[str, str] = field(default_factory=dict)
     """Why the pods of a node could not be read."""
+    read: Mapping[str, datetime] = field(default_factory=dict)
+    """When the pods of a node, by UID, were last asked for."""
     used: Mapping[str, int] = field(default_factory=dict)
     """How many pods use a GPU of a node, by UID, as it was seen in the last minutes."""
     refused: Mapping[str, str] = field(default_factory=dict)

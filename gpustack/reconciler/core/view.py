@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from datetime import datetime
 from functools import cached_property
 from typing import TypeVar
 
@@ -198,7 +198,7 @@ def view(known: Snapshot, node: Node) -> View:
     policy = policies[0] if len(policies) == 1 else None
     drivers = _drivers(known.driver_sets, policy, node) if policy else _recorded(known, open_)
     entry = (known.ledger or {}).get(node.uid) if open_ else None
-    admitted = datetime.fromtimestamp(entry.at, UTC) if entry else None
+    admitted = entry.since if entry else None
     made = View(node, policies, open_, last, memory, other, drivers=tuple(drivers), admitted=admitted)
     return replace(made, drivers=()) if drivers and made.barred("driver") else made
 

@@ -94,6 +94,7 @@ class Sources:
     _claims: str = CLAIMS.version
     _used: dict[str, tuple[int, datetime]] = field(default_factory=dict)
     kept: Kept = field(default_factory=Kept)
+    _read: dict[str, datetime] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         inside = self.namespace
@@ -147,6 +148,7 @@ class Sources:
             prechecks={name: precheck for name, precheck in remembered if precheck is not None},
             admitting=dict(admitting or {}),
             ledger=ledger,
+            read=self._read,
             used=self._fresh(now),
             refused=self.refusals.refused(now),
             setbacks=self.refusals.setbacks(),
@@ -171,6 +173,8 @@ class Sources:
         unread = {node: each for node, each in listed.items() if isinstance(each, str)}
         held = await self._held(pods.values())
         known = replace(known, pods=pods, unread=unread, claims=held, kept=wanted.kept)
+        asked = {node.uid: known.now for node in known.nodes if node.name in listed}
+        self._read = {node.uid: at for node in known.nodes if (at := {**self._read, **asked}.get(node.uid))}
         self._count(known)
         prechecks = {**known.prechecks, **await self._try(known, wanted.candidates)}
         return replace(known, used=self._fresh(known.now), prechecks=prechecks)

@@ -152,14 +152,20 @@ class Elector:
     @property
     def times(self) -> Seen:
         """Since when the leader has seen what it waits for."""
-        pairs = (text.partition(" ")[::2] for text in self._since)
+        now = self.clock.now()
+        latest = int(now.timestamp())
         return Seen(
-            {pair: datetime.fromtimestamp(at, UTC) for pair, at in zip(pairs, self._since.values(), strict=True)}
+            {
+                (uid, what): datetime.fromtimestamp(min(max(at, 0), latest), UTC)
+                for text, at in self._since.items()
+                for uid, _, what in [text.partition(" ")]
+            }
         )
 
     def tend(self, operations: Mapping[str, str], seen: Seen = NOTHING) -> None:
         """Of what is in the ledger, that goes with the next renewal of which no record has been seen for a while.
-        OPERATIONS are those that records say to be open, by node UID: a watch may lag behind the write of one. What was
+        OPERATIONS are those that records say to be open, by node UID, "" for one that can't be read: a watch may lag
+        behind the write of one. What was
         SEEN goes into the Lease, for the next leader: the longest, as far as there is room.
         """
         longest = sorted(seen.first.items(), key=lambda each: each[1])[:KEPT]
@@ -172,7 +178,7 @@ class Elector:
         gone = {
             uid
             for uid, each in self._open.items()
-            if not each.lists(operations.get(uid, "")) and uid not in self._admitting
+            if (op := operations.get(uid)) != "" and not each.lists(op or "") and uid not in self._admitting
         }
         self._closed = {uid: self._closed.get(uid, now) for uid in gone}
 

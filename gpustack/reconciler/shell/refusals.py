@@ -19,6 +19,8 @@ from ..core.snapshot import Precheck
 from ..core.spans import span
 from .cluster import PODS, ApiError, Cluster, Conflict, TooMany, Unreachable
 
+LONGEST_WAIT = 600.0
+"""Seconds that the API server may ask to wait (Retry-After)."""
 PASSING = 2
 """How often a change of a node is tried again at once that met somebody else's, or got no answer."""
 DENIED = "denied the request"
@@ -85,12 +87,12 @@ class Refusals:
         self.writes.pop(node, None)
 
     def setbacks(self) -> Mapping[str, int]:
-        """How often in a row changes of nodes, by UID, have failed."""
-        return {uid: each.tries for uid, each in self.writes.items()}
+        """How often in a row changes of nodes, by UID, or trials of their evictions have failed."""
+        return {uid: each.tries for of in (self.nodes, self.writes) for uid, each in of.items()}
 
     def refused(self, now: datetime) -> Mapping[str, str]:
         """Nodes, by UID, that are not to be changed now, and why."""
-        return {uid: each.text for uid, each in self.writes.items() if each.until > now}
+        return {uid: each.text for uid, each in self.writes.items() if self._waits(each, now)}
 
     def evicted(self, pod: Pod, now: datetime) -> None:
         """POD was evicted. The first time, the like of it that comes since may be evicted at once."""
@@ -124,7 +126,7 @@ class Refusals:
     def blocked(self, node: str, now: datetime) -> Precheck | None:
         """What the last trial on NODE found, while it is not to be repeated."""
         refused = self.nodes.get(node)
-        return refused.precheck if refused and refused.until > now else None
+        return refused.precheck if refused and self._waits(refused, now) else None
 
     def forget(self, now: datetime) -> None:
         """Drop what has not been asked for in an hour."""
@@ -132,6 +134,10 @@ class Refusals:
             for uid in [uid for uid, each in of.items() if now - each.until > timedelta(hours=1)]:
                 del of[uid]
         self.makers = {key: each for key, each in self.makers.items() if now - each[1].until <= timedelta(hours=1)}
+
+    def _waits(self, refused: Refused, now: datetime) -> bool:
+        """Whether not to ask again yet; a time further off than any was noted by a clock that has been put back."""
+        return now < refused.until <= now + span(max(self.most, LONGEST_WAIT))
 
     def _next(self, before: Refused | None, now: datetime, at_least: float) -> tuple[int, datetime]:
         tries = before.tries + 1 if before else 1

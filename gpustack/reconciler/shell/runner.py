@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
+from ...api import keys
 from ..core import engine, queue
 from ..core.actions import Decision, PatchNode
 from ..core.snapshot import Seen, Snapshot
@@ -98,7 +99,8 @@ class Runner:
         report.stand(self.metrics, known, decision, outcome.done)
         setbacks = {(uid, queue.SET_BACK): known.now for uid in self.sources.refusals.setbacks()}
         seen = Seen({**setbacks, **decision.seen.first, **report.standing(self.metrics)})
-        self.elector.tend({uid: operation.id for uid, operation in operations(now).items()}, seen)
+        marked = {node.uid: "" for node in now.nodes if keys.OPERATION in node.annotations}  # read or not, it is open
+        self.elector.tend({**marked, **{uid: operation.id for uid, operation in operations(now).items()}}, seen)
         seconds = self.clock.monotonic() - began
         self.metrics.passes.observe(seconds)
         self.log.debug("pass", seconds=round(seconds, 3), done=len(outcome.done), failed=len(outcome.failed))

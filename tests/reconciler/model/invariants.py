@@ -240,7 +240,9 @@ def i17_proof(now: Moment) -> Iterator[str]:
         return  # that of the operation before: a record of which the ledger knows nothing went
     machine = now.world.machines[now.name]
     target = found.get("target", {})
-    wanted = target.get("mig")
+    policy = now.seen_policy(found.get("policy", ""))
+    dropped = found.get("phase") == "Quarantine" and policy is not None and policy.spec.mig is None
+    wanted = "" if dropped else target.get("mig")  # nobody wants the layout any more that it has failed at
     offered = m.labels(now.before).get(f"{m.DEPLOY}device-plugin") == "true"  # else nothing tells what a reboot undid
     if offered and wanted and found.get("finish", {}).get("resources") and machine.geometry[0] != base(wanted):
         yield f"done with {wanted}, and the machine has {machine.geometry[0]}"
