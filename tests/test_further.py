@@ -20,7 +20,7 @@ import pytest
 from tests.project import policy
 
 ROOT = Path(__file__).parents[1]
-PARTS = ("gpustack", "tests", "schemas", "policies", "pyproject.toml")
+PARTS = ("gpustack", "tests", "schemas", "policies", "pyproject.toml", "docs/reconciler.md")
 FOLDERS = ("catalog", "checks", "cluster", "gitops", "policy", "tenants")
 """Whose modules are tried, all that aren't SPECIAL, but for random tests of properties: what holds of any catalogue."""
 SPECIAL = re.compile(r"gpustack\.compiler|import.*\bProject\b|dist/|export\(\)")
@@ -177,6 +177,7 @@ def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
         if (ROOT / name).is_dir():
             shutil.copytree(ROOT / name, root / name, ignore=shutil.ignore_patterns("__pycache__", "*.ambr"))
         else:
+            (root / name).parent.mkdir(exist_ok=True)
             shutil.copy(ROOT / name, root / name)
     further(root)
     return root
