@@ -75,6 +75,7 @@ def image_trouble(known: Snapshot, revision: str) -> str:
         for name, since in sorted(_emptied(known).items())
         for pod in known.driver_pods.get(name, ())
         if not (outdated_by(pod, revision) or pod.terminating or pod.ready) and known.now - since < patience
+        if not there or unanswered([pod])  # a registry that answers, and has given it to another, does so on purpose
     )
     return next(
         (text for pod, at in waiting if (text := pulls(pod)) and not had_by_another(known, revision, pod, at)), ""
