@@ -137,6 +137,15 @@ FOUND: dict[str, tuple[int, bool, int, list[tuple[str, int]]]] = {
         1,
         [("mig", 5), ("go", 0), ("go", 1), ("ledger", 10), ("restart", 5)],
     ),
+    "a layout's content changed while the operator ran beside, and the node was in use when its install was given up": (
+        3,
+        False,
+        0,
+        [
+            *(("everything", 1), ("go", 1), ("go", 4), ("rival", 9), ("go", 2), ("content", 4), ("works", 5)),
+            ("tick", 4),
+        ],
+    ),
 }
 """Histories that once broke something: nodes, whether installed, budget, steps."""
 

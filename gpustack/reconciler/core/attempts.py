@@ -6,6 +6,8 @@ is due now, and an attempt for the old target would be held against what the pol
 
 from __future__ import annotations
 
+import dataclasses
+
 import msgspec
 
 from ...api import keys
@@ -16,7 +18,7 @@ from .admission import Candidate, operation_for, retarget
 from .closing import release
 from .due import Due, due, manual_until
 from .layouts import unread
-from .record import Operation, Target
+from .record import Memory, Operation, Target, write
 from .snapshot import Snapshot
 from .view import View
 
@@ -64,8 +66,26 @@ def _retry(
     if what is None and operation.install:
         if labeller.users(known, view) is None:
             return None
-        return release(known, view, operation, "the node is in use, so it is not new", failed=False)
+        made = release(known, view, operation, "the node is in use, so it is not new", failed=False)
+        return dataclasses.replace(made, annotations={**made.annotations, **_cut(view, policy, operation)})
     return Candidate(view, policy, what or _once_more(known, view, policy, operation))
+
+
+def _cut(view: View, policy: NodePolicy, operation: Operation) -> dict[str, str]:
+    """What is to be remembered of a node that OPERATION has cut, whatever became of it besides: by which content."""
+    target = operation.target
+    if not target.mig or (view.labels.get(keys.MIG_CONFIG), view.labels.get(keys.MIG_STATE)) != (target.mig, "success"):
+        return {}
+    machine = view.node.status.nodeInfo.machineID
+    memory = Memory(
+        policy=policy.uid,
+        name=policy.name,
+        uid=view.node.uid,
+        machine=machine,
+        mig=target.mig,
+        mig_digest=target.mig_digest,
+    )
+    return {keys.MEMORY: write(memory, view.annotations.get(keys.MEMORY))}
 
 
 def anew(known: Snapshot, view: View) -> Candidate | None:
