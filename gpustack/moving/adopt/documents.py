@@ -24,12 +24,13 @@ from .installation import Leaves, Said, at, leaves_of
 
 ENDINGS = (".yaml", ".yml", ".json", ".tf", ".gotmpl", ".csv")
 MOST = 5000
-"""Documents of one file, and files of one folder."""
+"""Documents of one file, files of one folder, and values of one document."""
 _START = re.compile(r"^(?:---(?:[ \t].*)?|\.\.\.[ \t]*)$")
 _VARIABLE = re.compile(
     r"\$\{(?P<name>[A-Za-z_][\w.\[\]\"]*)(?::?[-=](?P<default>[^}]*))?\}"
     r"|\{\{-?\s*(?P<go>[.A-Za-z_][^{}]*?)\s*-?\}\}"
 )
+COMMAND = re.compile(r"\bhelm(?:\s+-\S+)*\s+(?:install|upgrade)\b")
 _ACTION = re.compile(r"^\s*\{\{.*\}\}\s*$")
 
 
@@ -76,7 +77,11 @@ class Item:
         data = self.get(*path)
         if not isinstance(data, dict):
             return {}
-        return {leaf: Said(each, self.where(*path, *leaf)) for leaf, each in leaves_of(data) if leaf}
+        leaves = [(leaf, each) for leaf, each in leaves_of(data) if leaf]
+        if len(leaves) > MOST:
+            what = f"{self.file} holds more than {MOST} values"
+            raise InputError.of("GPU006", what, location=self.where(*path), remedy="name the values of the operator alone")
+        return {leaf: Said(each, self.where(*path, *leaf)) for leaf, each in leaves}
 
     def embedded(self, *path: str | int) -> Item | None:
         """The YAML in the text at PATH; None where nothing stands there. Raises InputError for what isn't YAML."""
@@ -91,15 +96,22 @@ class Item:
 
 def variables(text: str) -> list[str]:
     """The variables in TEXT that nobody filled in."""
-    return [match["name"] or match["go"] for match in _VARIABLE.finditer(text) if match["default"] is None]
+    return [called(match) for match in _VARIABLE.finditer(text) if match["default"] is None]
+
+
+def called(match: re.Match[str]) -> str:
+    """The name by which the variable of MATCH is answered: in an expression of Go, the value that it begins with."""
+    if match["name"]:
+        return match["name"]
+    value = re.search(r"\.[A-Za-z_][\w.]*", match["go"])
+    return (value[0] if value else re.sub(r"\W+", "_", match["go"])).strip("._")
 
 
 def filled(text: str, answers: Mapping[str, str]) -> str:
     """TEXT with its variables as ANSWERS say, else as their own defaults say."""
 
     def one(match: re.Match[str]) -> str:
-        name = (match["name"] or match["go"]).removeprefix(".")
-        return answers.get(name, match["default"] if match["default"] is not None else match[0])
+        return answers.get(called(match), match["default"] if match["default"] is not None else match[0])
 
     return _VARIABLE.sub(one, text)
 
@@ -115,7 +127,7 @@ class Reader:
         """The documents of the file PATH; of a file of Terraform or CSV the text."""
         text = decode(load_bytes(path, display), display)
         self.used |= {name for name in self.answers if re.search(rf"[{{$.\s]{re.escape(name)}\b", text)}
-        if path.suffix in {".tf", ".csv"}:
+        if path.suffix in {".tf", ".csv"} or (path.suffix not in ENDINGS and COMMAND.search(text)):
             yield Item(display, text, text)
             return
         yield from documents(filled(text, self.answers), display)
@@ -166,7 +178,7 @@ def _document(text: str, file: str) -> Iterator[Item]:
 
 def _marked(match: re.Match[str]) -> str:
     """An action of a Go template as a variable: YAML takes braces for a map."""
-    return f"${{{re.sub(r'[^A-Za-z0-9_.]', '_', match['go']).lstrip('.')}}}" if match["go"] else match[0]
+    return f"${{{called(match)}}}" if match["go"] else match[0]
 
 
 def files(named: str) -> list[File]:

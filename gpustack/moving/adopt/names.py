@@ -17,6 +17,12 @@ NFD_PARTS = ("master", "worker", "gc")
 NFD_FIELDS = ("tolerations", "nodeSelector", "resources", "priorityClassName")
 OWN_CLASSES = {"02", "0200", "0207", "03", "0300", "0302"}
 """PCI classes that gpustack's node feature discovery looks for anyway (components/nfd)."""
+OURS = {
+    *("release", "defaults", "cluster", "nodePools", "constructs", "references", "drivers", "computeDomains"),
+    *("reconciler", "guards", "carried", "gitops", "alerts", "dashboards", "tenancy", "kubevirt"),
+}
+"""Sections of a policy that the chart doesn't have; of `nfd` and `gpuCluster` it has the SWITCHES alone."""
+SWITCHES = {"nfd": {"enabled", "nodefeaturerules"}, "gpuCluster": {"deployCR"}}
 PULL = ("driver", "imagePullPolicy")
 """What the chart writes for a ClusterPolicy, and not for an NVIDIADriver."""
 OPERATORS = "it is about the operator's own pod, and gpustack renders no operator"
@@ -33,6 +39,8 @@ def to_spec(installation: Installation, release: str) -> Leaves:
             lay(spec, nfd(path[1:], said, installation))
         elif path == ("platform", "openshift"):
             installation.openshift = installation.openshift or said.value in (True, "true")
+        elif path[0] in OURS or (path[0] in SWITCHES and path[1:2] and path[1] not in SWITCHES[str(path[0])]):
+            installation.tell("no value", dotted(path), said.where)
         elif path[0] in {"global", "fullnameOverride", "nameOverride"}:
             installation.tell("object names", dotted(path), said.where)
         elif (why := left_out(path)) is not None:

@@ -28,6 +28,8 @@ from .pools import NODES, platform, pools
 ANSWER = Location("--set")
 NOWHERE = Location("")
 PARTS = {"repository", "image", "version"}
+BOOLEANS = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
+"""What Helm and kubectl, which read YAML 1.1, take for true and false."""
 TRIES = 60
 """Rounds in which what the language refuses is taken out."""
 
@@ -71,7 +73,8 @@ def draft(installation: Installation, answers: Mapping[str, str], *, keep: bool)
     if ("nodePools", 0, "name") not in leaves:
         with understood("a node"):
             leaves |= pools(installation, leaves)
-    if installation.spec and all(path[0] == "drivers" for path in installation.spec):
+    switched = ("driver", "useNvidiaDriverCRD") in leaves or any(path[0] == "gpuCluster" for path in leaves)
+    if installation.spec and not switched and all(path[0] == "drivers" for path in installation.spec):
         installation.tell("driver alone", "spec.driver.useNvidiaDriverCRD")
         leaves["driver", "useNvidiaDriverCRD"] = Said(True, NOWHERE)
     with understood("an object of the cluster"):
@@ -294,8 +297,8 @@ def coerced(value: Any, finding: Finding) -> Any:
     """VALUE as Helm writes it into the custom resource, None where that is no other value."""
     if finding.rule != "GPU017":
         return None
-    if isinstance(value, str) and value.lower() in {"true", "false"}:
-        return value.lower() == "true"
+    if isinstance(value, str) and value.lower() in BOOLEANS:
+        return BOOLEANS[value.lower()]
     if isinstance(value, bool) or not isinstance(value, int | float):
         return int(value) if isinstance(value, str) and value.isdecimal() else None
     return str(value)

@@ -16,10 +16,10 @@ from gpustack.text.read import Document
 
 from ..documents import Item, Reader, files
 from ..installation import Installation, understood
-from . import argocd, bundles, flux, helm, objects, policy, terraform
+from . import argocd, bundles, elsewhere, flux, helm, objects, policy, shell, terraform
 from .context import Context, expanded
 
-MODULES = (policy, objects, flux, argocd, bundles, terraform, helm)
+MODULES = (policy, objects, flux, argocd, bundles, terraform, helm, elsewhere, shell)
 
 
 def read_all(named: Sequence[str], answers: Mapping[str, str], live: Sequence[Item] = ()) -> Context:
@@ -45,6 +45,8 @@ def look(context: Context) -> Context:
         if item.text_at("kind") and not bundles.is_overlay(item):
             if item.text_at("kind") not in kinds:
                 objects.other(item, context)
+                if elsewhere.recognised(item):
+                    elsewhere.read(item, context)
             continue
         test = ((module, each) for module in MODULES for each in getattr(module, "FILES", ()))
         handler = next((handler for _, (recognised, handler) in test if recognised(item)), None)

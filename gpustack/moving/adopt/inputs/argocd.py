@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from ..documents import Item
-from ..installation import Said
 from .context import CHART, Context
 from .flux import values
+from .sets import put, typed
 
 
 def application(item: Item, context: Context) -> None:
@@ -52,13 +52,10 @@ def _file(source: Item, name: str, index: int, context: Context) -> None:
 
 def _parameter(parameter: Item, context: Context) -> None:
     """Take a parameter, which Argo CD hands to Helm as --set: texts that look like something else are that."""
-    name, said = parameter.text_at("name"), parameter.said("value")
-    if said is None:
-        return
-    value = said.value
-    if not parameter.get("forceString") and isinstance(value, str):
-        value = {"true": True, "false": False, "null": None}.get(value, int(value) if value.isdecimal() else value)
-    context.take({tuple(name.replace("\\.", "\0").split(".")): Said(value, said.where)})
+    said = parameter.said("value")
+    if said is not None:
+        value = said.value if parameter.get("forceString") else typed(said.value)
+        put(context.installation.values, parameter.text_at("name"), value, said.where)
 
 
 KINDS = {"Application": application, "ApplicationSet": application_set}

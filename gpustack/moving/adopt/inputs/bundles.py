@@ -5,7 +5,9 @@ from __future__ import annotations
 from pathlib import PurePath
 
 from ..documents import Item
+from . import elsewhere
 from .context import CHART, Context
+from .sets import put, typed
 
 
 def is_fleet(item: Item) -> bool:
@@ -57,7 +59,14 @@ def helmfile(item: Item, context: Context) -> None:
         for position in range(len(release.get("set") or [])):
             entry = release.part("set", position)
             if (said := entry.said("value")) is not None:
-                context.take({tuple(entry.text_at("name").split(".")): said})
+                put(installation.values, entry.text_at("name"), typed(said.value), said.where)
+
+
+PLAIN = {
+    *("apiVersion", "kind", "metadata", "namespace", "resources", "helmCharts", "helmGlobals"),
+    *("configMapGenerator", "generatorOptions", "configurations"),
+}
+"""What an overlay may say of which nothing has to be built: the files are read as they stand."""
 
 
 def is_overlay(item: Item) -> bool:
@@ -67,7 +76,11 @@ def is_overlay(item: Item) -> bool:
 
 def overlay(item: Item, context: Context) -> None:
     """Ask for what an overlay builds to: it may fetch from anywhere, and patches alone are not an installation."""
-    context.installation.tell("overlay", item.file, item.where(), folder=PurePath(item.file).parent)
+    elsewhere.read(item, context)
+    context.installation.namespace = context.installation.namespace or item.text_at("namespace")
+    remote = any("://" in str(each) or ".." in str(each) for each in item.get("resources") or [])
+    if remote or not set(item.data) <= PLAIN:
+        context.installation.tell("overlay", item.file, item.where(), folder=PurePath(item.file).parent)
 
 
 KINDS: dict[str, object] = {}

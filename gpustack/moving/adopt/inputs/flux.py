@@ -4,20 +4,27 @@ from __future__ import annotations
 
 import base64
 import binascii
+from pathlib import PurePath
 
 from gpustack.model import Location
+from gpustack.policy.loading.foreign import is_values
 
 from ..documents import Item
-from ..installation import Leaves, Said, lay
+from ..installation import Leaves, Said
 from .context import CHART, Context
+from .sets import put, typed
 
 
 def helm_release(item: Item, context: Context) -> None:
     """Read a HelmRelease of the operator's chart."""
     installation = context.installation
+    name = item.text_at("metadata", "name")
     chart = item.text_at("spec", "chart", "spec", "chart") or item.text_at("spec", "chartRef", "name")
-    if CHART not in chart:
-        name = item.text_at("metadata", "name")
+    source = context.find(item.text_at("spec", "chartRef", "kind"), chart) if item.get("spec", "chartRef") else None
+    if source is not None:
+        chart = source.text_at("spec", "chart") or source.text_at("spec", "url") or chart
+    unknown = source is None and item.get("spec", "chartRef")
+    if CHART not in chart and not (unknown and (CHART in name or is_values(item.get("spec", "values") or {}))):
         installation.tell("another release", name, item.where("spec"), chart=chart or "unnamed")
         return
     installation.namespace = (
@@ -25,10 +32,8 @@ def helm_release(item: Item, context: Context) -> None:
     )
     installation.helm_release = item.text_at("spec", "releaseName") or item.text_at("metadata", "name")
     context.version(item, "spec", "chart", "spec", "version")
-    if installation.version is None and (
-        source := context.find("OCIRepository", item.text_at("spec", "chartRef", "name"))
-    ):
-        context.version(source, "spec", "ref", "tag")
+    for path in (("spec", "version"), ("spec", "ref", "tag"), ("spec", "ref", "semver")) if source is not None else ():
+        context.version(source, *path)
     for index in range(len(item.get("spec", "valuesFrom") or [])):
         context.take(values_from(item.part("spec", "valuesFrom", index), context))
     values(item, context, "spec", "values")
@@ -55,6 +60,8 @@ def values_from(entry: Item, context: Context) -> Leaves:
     source = context.find(kind, name)
     key = entry.text_at("valuesKey") or "values.yaml"
     text = _text(source, key) if source else None
+    if text is None and kind == "ConfigMap" and (found := _generated(name, key, context)) is not None:
+        return found
     if source is None or text is None:
         if not entry.get("optional"):
             context.installation.tell("values from", f"{kind} {name}", entry.where(), key=key, kind=kind)
@@ -69,6 +76,17 @@ def values_from(entry: Item, context: Context) -> Leaves:
         where = source.where("data")
         return {path: Said(said.value, Location(where.file, where.line)) for path, said in leaves.items()}
     return leaves
+
+
+def _generated(name: str, key: str, context: Context) -> Leaves | None:
+    """The values in the file of which an overlay of kustomize makes the KEY of the ConfigMap NAME."""
+    for item in context.items:
+        for each in item.get("configMapGenerator") or [] if PurePath(item.file).stem == "kustomization" else []:
+            for file in each.get("files", []) if each.get("name") == name else []:
+                called, _, path = file.rpartition("=")
+                if key == (called or PurePath(path).name):
+                    return context.file(item, path)
+    return None
 
 
 def _text(source: Item, key: str) -> str | None:
@@ -87,15 +105,17 @@ def _scalar(text: str) -> object:
 
 def helm_chart(item: Item, context: Context) -> None:
     """Read a HelmChart of the helm controller of K3s and RKE2."""
-    if CHART not in item.text_at("spec", "chart"):
+    if CHART not in item.text_at("spec", "chart") or not item.text_at("apiVersion").startswith("helm.cattle.io/"):
         return
     installation = context.installation
     installation.namespace = item.text_at("spec", "targetNamespace") or installation.namespace
     installation.helm_release = item.text_at("metadata", "name")
     context.version(item, "spec", "version")
     values(item, context, "spec", "valuesContent")
+    if config := context.find("HelmChartConfig", installation.helm_release):
+        values(config, context, "spec", "valuesContent")
     for key, said in item.leaves("spec", "set").items():
-        lay(installation.values, {tuple(".".join(map(str, key)).split(".")): said})
+        put(installation.values, ".".join(map(str, key)), typed(said.value), said.where)
 
 
 KINDS = {"HelmRelease": helm_release, "HelmChart": helm_chart}

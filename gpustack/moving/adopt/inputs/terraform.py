@@ -12,11 +12,11 @@ from pathlib import PurePath
 from typing import Any
 
 from gpustack.model import InputError, Location
-from gpustack.text.read import value
 
 from ..documents import Item, documents
 from ..installation import Said, leaves_of
 from .context import CHART, Context
+from .sets import put, typed
 
 _CALL = re.compile(r"(file|templatefile|yamlencode|jsonencode)\((.*)\)", re.DOTALL)
 _NAME = re.compile(r"(?:var|local)\.(\w+)")
@@ -85,12 +85,10 @@ class Terraform:
         for entry in block.get("values", []) if isinstance(block.get("values"), list) else []:
             self.values(self.of(entry), where)
         for kind in ("set", "set_sensitive", "set_list"):
-            for entry in block.get(kind, []):
-                name = str(self.of(entry.get("name"))).replace("\\.", "\0").split(".")
-                text = self.of(entry.get("value"))
-                plain = value(text, "set") if isinstance(text, str) and "${" not in text else None
-                path = tuple(step.replace("\0", ".") for step in name)
-                self.context.take({path: Said(plain[1] if plain else text, where)})
+            for entry in block.get(kind) or []:
+                data = self.of(entry)
+                plain = data.get("value") if data.get("type") == "string" else typed(data.get("value"))
+                put(installation.values, str(data.get("name")), plain, where)
 
     def values(self, data: Any, where: Location) -> None:
         """Take DATA, one entry of `values`: a map, or the text of one."""
