@@ -7,6 +7,7 @@ nobody filled in stay in their values as they are, and are asked for (`variables
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import os
 import re
@@ -31,6 +32,8 @@ _VARIABLE = re.compile(
     r"|\{\{-?\s*(?P<go>[.A-Za-z_][^{}]*?)\s*-?\}\}"
 )
 COMMAND = re.compile(r"\bhelm(?:\s+-\S+)*\s+(?:install|upgrade)\b")
+_PLAIN = re.compile(r"\.?([A-Za-z_][\w.]*)(?:\s*\|\s*(?:s?quote|toString|default\s+\S+))*")
+_HEREDOC = re.compile(r"<<-?\s*[\"']?(\w+)[\"']?[^\n]*\n(.*?)^\s*\1\s*$", re.MULTILINE | re.DOTALL)
 _ACTION = re.compile(r"^\s*\{\{.*\}\}\s*$")
 
 
@@ -80,7 +83,9 @@ class Item:
         leaves = [(leaf, each) for leaf, each in leaves_of(data) if leaf]
         if len(leaves) > MOST:
             what = f"{self.file} holds more than {MOST} values"
-            raise InputError.of("GPU006", what, location=self.where(*path), remedy="name the values of the operator alone")
+            raise InputError.of(
+                "GPU006", what, location=self.where(*path), remedy="name the values of the operator alone"
+            )
         return {leaf: Said(each, self.where(*path, *leaf)) for leaf, each in leaves}
 
     def embedded(self, *path: str | int) -> Item | None:
@@ -100,11 +105,11 @@ def variables(text: str) -> list[str]:
 
 
 def called(match: re.Match[str]) -> str:
-    """The name by which the variable of MATCH is answered: in an expression of Go, the value that it begins with."""
+    """The name by which the variable of MATCH is answered: of a value of Go with a default or in quotes, its own."""
     if match["name"]:
         return match["name"]
-    value = re.search(r"\.[A-Za-z_][\w.]*", match["go"])
-    return (value[0] if value else re.sub(r"\W+", "_", match["go"])).strip("._")
+    value = _PLAIN.fullmatch(match["go"])
+    return value[1] if value else re.sub(r"\W+", "_", match["go"]).strip("_")
 
 
 def filled(text: str, answers: Mapping[str, str]) -> str:
@@ -127,10 +132,20 @@ class Reader:
         """The documents of the file PATH; of a file of Terraform or CSV the text."""
         text = decode(load_bytes(path, display), display)
         self.used |= {name for name in self.answers if re.search(rf"[{{$.\s]{re.escape(name)}\b", text)}
-        if path.suffix in {".tf", ".csv"} or (path.suffix not in ENDINGS and COMMAND.search(text)):
-            yield Item(display, text, text)
-            return
-        yield from documents(filled(text, self.answers), display)
+        if path.suffix not in {".tf", ".csv"}:
+            try:
+                if path.suffix in ENDINGS or not COMMAND.search(text):
+                    yield from list(documents(filled(text, self.answers), display))
+                    return
+            except InputError:
+                if path.suffix in ENDINGS or path.suffix in {".tpl", ".tmpl", ""}:
+                    raise
+            for match in _HEREDOC.finditer(text):
+                with contextlib.suppress(InputError):
+                    yield from list(
+                        documents("\n" * text.count("\n", 0, match.start(2)) + filled(match[2], self.answers), display)
+                    )
+        yield Item(display, text, text)
 
     def beside(self, item: Item, name: str, known: Mapping[str, File]) -> Iterator[Item]:
         """The documents of the file that ITEM calls NAME: one that was named too, or one in its own folder or below.

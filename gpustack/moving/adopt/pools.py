@@ -88,7 +88,8 @@ def alike(node: Body, *, kernel: bool) -> dict[str, Any]:
         version = openshift
     image = re.match(r"([A-Za-z]+)\D*(\d+(?:\.\d+)?)", str(info.get("osImage", "")))
     system = name + version or (f"{image[1].lower()}{image[2]}" if image else "")
-    count = labels.get("nvidia.com/gpu.count", "")
+    product = labels.get("nvidia.com/gpu.product", "")
+    count = labels.get("nvidia.com/gpu.count", "") if "-MIG-" not in product else ""  # of slices there
     taints = [
         {key: taint[key] for key in ("key", "value", "effect") if taint.get(key)}
         for taint in node.get("spec", {}).get("taints") or []
@@ -101,7 +102,7 @@ def alike(node: Body, *, kernel: bool) -> dict[str, Any]:
         "arch": arch if arch in {"amd64", "arm64"} else "",
         "kernel": (labels.get(KERNEL) or info.get("kernelVersion", "")) if kernel else "",
         "ostreeVersion": labels.get(f"{OS_RELEASE}OSTREE_VERSION", ""),
-        "gpuProduct": re.sub(r"-(?:SHARED|MIG-.*)$", "", labels.get("nvidia.com/gpu.product", "")),
+        "gpuProduct": re.sub(r"-(?:SHARED|MIG-.*)$", "", product),
         "gpusPerNode": int(count) if count.isdecimal() and count != "0" else 0,
         "workload": workload if workload in {"container", "vm-passthrough", "vm-vgpu"} else "",
         "taints": taints,

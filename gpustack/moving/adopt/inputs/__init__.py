@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path as File
+from pathlib import PurePath
 
 from gpustack.model import InputError
 from gpustack.policy.loading.foreign import recognise
 from gpustack.policy.loading.load import display
 from gpustack.text.read import Document
 
-from ..documents import Item, Reader, files
+from ..documents import ENDINGS, Item, Reader, files
 from ..installation import Installation, understood
 from . import argocd, bundles, elsewhere, flux, helm, objects, policy, shell, terraform
 from .context import Context, expanded
@@ -45,11 +46,12 @@ def look(context: Context) -> Context:
         if item.text_at("kind") and not bundles.is_overlay(item):
             if item.text_at("kind") not in kinds:
                 objects.other(item, context)
-                if elsewhere.recognised(item):
+                with understood(f"the {item.text_at('kind')}", item.where()):
                     elsewhere.read(item, context)
             continue
         test = ((module, each) for module in MODULES for each in getattr(module, "FILES", ()))
         handler = next((handler for _, (recognised, handler) in test if recognised(item)), None)
+        handler = helm.below_alias if helm.aliased(item, context) else handler
         if handler is not None and item.file not in context.read:
             with understood(item.file, item.where()):
                 handler(item, context)
@@ -60,6 +62,9 @@ def look(context: Context) -> Context:
 
 def not_known(item: Item, context: Context) -> None:
     """Say what a document is that tells nothing of an installation."""
+    if isinstance(item.data, str) and PurePath(item.file).suffix not in ENDINGS:
+        context.installation.tell("program", item.file, item.where())
+        return
     try:
         data = item.data if isinstance(item.data, dict) else {}
         finding = recognise(Document(item.file, item.text, data, ""), "ClusterPolicy")

@@ -1,4 +1,4 @@
-"""Fleet's fleet.yaml, a helmfile, and what is said of an overlay of kustomize."""
+"""Fleet's fleet.yaml, and what is said of an overlay of kustomize."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from pathlib import PurePath
 from ..documents import Item
 from . import elsewhere
 from .context import CHART, Context
-from .sets import put, typed
 
 
 def is_fleet(item: Item) -> bool:
@@ -36,32 +35,6 @@ def fleet(item: Item, context: Context) -> None:
         installation.tell("customized", f"targetCustomizations[{index}]", where, values=values)
 
 
-def is_helmfile(item: Item) -> bool:
-    """Whether ITEM is a helmfile."""
-    return isinstance(item.get("releases"), list)
-
-
-def helmfile(item: Item, context: Context) -> None:
-    """Read the release of the operator's chart in a helmfile."""
-    installation = context.installation
-    for index in range(len(item.get("releases") or [])):
-        release = item.part("releases", index)
-        if CHART not in release.text_at("chart"):
-            continue
-        installation.namespace = release.text_at("namespace") or installation.namespace
-        installation.helm_release = release.text_at("name") or installation.helm_release
-        context.version(release, "version")
-        for position, entry in enumerate(release.get("values") or []):
-            if isinstance(entry, str):
-                context.take(context.file(item, entry))
-            else:
-                context.take(release.leaves("values", position))
-        for position in range(len(release.get("set") or [])):
-            entry = release.part("set", position)
-            if (said := entry.said("value")) is not None:
-                put(installation.values, entry.text_at("name"), typed(said.value), said.where)
-
-
 PLAIN = {
     *("apiVersion", "kind", "metadata", "namespace", "resources", "helmCharts", "helmGlobals"),
     *("configMapGenerator", "generatorOptions", "configurations"),
@@ -84,4 +57,4 @@ def overlay(item: Item, context: Context) -> None:
 
 
 KINDS: dict[str, object] = {}
-FILES = ((is_overlay, overlay), (is_fleet, fleet), (is_helmfile, helmfile))
+FILES = ((is_overlay, overlay), (is_fleet, fleet))

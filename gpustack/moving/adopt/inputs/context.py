@@ -53,6 +53,10 @@ class Context:
 def expanded(item: Item) -> Iterator[Item]:
     """ITEM, or what it lists. An item of a NodeList doesn't say what it is."""
     items, kind = item.get("items"), item.text_at("kind")
+    if isinstance(item.data, list) and item.data and all(isinstance(each, dict) for each in item.data):
+        for index in range(len(item.data)):
+            yield from expanded(item.part(index))
+        return
     if not kind.endswith("List") or not isinstance(items, list):
         yield item
         return

@@ -6,7 +6,7 @@ import base64
 import binascii
 from pathlib import PurePath
 
-from gpustack.model import Location
+from gpustack.model import InputError, Location
 from gpustack.policy.loading.foreign import is_values
 
 from ..documents import Item
@@ -32,8 +32,8 @@ def helm_release(item: Item, context: Context) -> None:
     )
     installation.helm_release = item.text_at("spec", "releaseName") or item.text_at("metadata", "name")
     context.version(item, "spec", "chart", "spec", "version")
-    for path in (("spec", "version"), ("spec", "ref", "tag"), ("spec", "ref", "semver")) if source is not None else ():
-        context.version(source, *path)
+    for path in (("spec", "version"), ("spec", "ref", "tag"), ("spec", "ref", "semver")):
+        context.version(source or item, *path)
     for index in range(len(item.get("spec", "valuesFrom") or [])):
         context.take(values_from(item.part("spec", "valuesFrom", index), context))
     values(item, context, "spec", "values")
@@ -44,7 +44,12 @@ def helm_release(item: Item, context: Context) -> None:
 def values(item: Item, context: Context, *path: str | int) -> None:
     """Take the values at PATH of ITEM: a map, a text of YAML, or a variable that nobody filled in."""
     if isinstance(item.get(*path), str):
-        inner = item.embedded(*path)
+        try:
+            inner = item.embedded(*path)
+        except InputError:
+            if "{{" not in item.text_at(*path):
+                raise
+            inner = None
         if inner is not None and isinstance(inner.data, dict):
             context.take(inner.leaves())
         else:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from gpustack.policy.loading.foreign import is_values
 
 from ..documents import Item
-from .context import Context
+from .context import CHART, Context
 
 
 def recognised(item: Item) -> bool:
@@ -32,6 +32,19 @@ def wrapper(item: Item) -> str | None:
     return next((str(key) for key in [*known, *alias]), None)
 
 
+def aliased(item: Item, context: Context) -> str | None:
+    """The alias that a Chart.yaml among the inputs has for the operator's chart, where ITEM has such a key."""
+    lists = (each.get("dependencies") for each in context.items)
+    charts = (each for found in lists if isinstance(found, list) for each in found if isinstance(each, dict))
+    keys = [str(each.get("alias")) for each in charts if each.get("name") == CHART]
+    return next((key for key in keys if isinstance(item.get(key), dict)), None)
+
+
+def below_alias(item: Item, context: Context) -> None:
+    """Read values below an alias."""
+    take(item, context, aliased(item, context))
+
+
 SECTIONS = {
     *("driver", "toolkit", "devicePlugin", "dcgmExporter", "migManager"),
     *("gfd", "nfd", "validator", "sandboxWorkloads"),
@@ -39,9 +52,9 @@ SECTIONS = {
 """Sections that tell the chart's values from those of other charts, two at least."""
 
 
-def take(item: Item, context: Context) -> None:
-    """Read a file of values. Those of the chart that bundles ours are listed."""
-    below = wrapper(item)
+def take(item: Item, context: Context, alias: str | None = None) -> None:
+    """Read a file of values. Those of the chart that bundles ours, below ALIAS or its name, are listed."""
+    below = alias or wrapper(item)
     if below is None or item.get(below) is None:
         context.take(item.leaves())
         return

@@ -18,7 +18,7 @@ from ..installation import Said
 from .context import CHART, Context
 from .sets import pairs, put, typed
 
-_SET = re.compile(r"^\s*(?:export\s+|readonly\s+|local\s+)?(\w+)\s*[:?]?=\s*([\"']?)([^\s\"'$`]+)\2\s*(?:#.*)?$", re.MULTILINE)
+_SET = re.compile(r"^\s*(?:export\s+)?(\w+)\s*[:?]?=\s*([\"']?)([^\s\"'$`]+)\2\s*(?:#.*)?$", re.MULTILINE)
 _NAMED = re.compile(r"\$\((\w+)\)|\$(\w+)|\$\{(\w+)\}")
 SHORT = {"-n": "namespace", "-f": "values", "-l": "labels", "-o": "output"}
 WITH_VALUE = {
@@ -35,9 +35,8 @@ def recognised(item: Item) -> bool:
 
 def commands(text: str) -> Iterator[tuple[int, str]]:
     """Each command about the chart in TEXT with the line that it begins on."""
-    lines = enumerate(re.sub(r"\\\n", "\\\\\f", text).split("\n"))
     number = 1
-    for _, line in lines:
+    for line in text.replace("\\\n", "\\\f").split("\n"):
         for match in COMMAND.finditer(line):
             if CHART in line[match.end() :]:
                 yield number + line.count("\f", 0, match.start()), line[match.end() :].replace("\\\f", " ")
@@ -52,7 +51,7 @@ def read(item: Item, context: Context) -> None:
     def one(match: re.Match[str]) -> str:
         name = match[1] or match[2] or match[3]
         context.reader.used |= {name} & set(context.reader.answers)
-        return known.get(name, f"${{{name}}}")
+        return str(known.get(name, f"${{{name}}}"))
 
     for line, text in commands(item.text):
         where = Location(item.file, line)
@@ -84,8 +83,7 @@ def command(words: list[str], item: Item, where: Location, context: Context) -> 
         installation.tell("generated", "nfd.helmRelease", where)
     for flag, value in sorted(flags, key=lambda each: each[0] != "values"):
         if flag == "values":
-            leaves = context.file(Item(item.file, "", {}), value)
-            context.take(leaves)
+            context.take(context.file(Item(item.file, "", {}), value))
         elif flag == "version" and "${" not in value:
             installation.version = installation.version or Said(value, where)
         elif flag == "namespace" and "${" not in value:

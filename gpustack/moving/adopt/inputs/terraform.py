@@ -13,12 +13,12 @@ from typing import Any
 
 from gpustack.model import InputError, Location
 
-from ..documents import Item, documents
+from ..documents import Item, Reader, documents
 from ..installation import Said, leaves_of
 from .context import CHART, Context
 from .sets import put, typed
 
-_CALL = re.compile(r"(file|templatefile|yamlencode|jsonencode)\((.*)\)", re.DOTALL)
+_CALL = re.compile(r"(file|templatefile|merge|yamlencode|jsonencode)\((.*)\)", re.DOTALL)
 _NAME = re.compile(r"(?:var|local)\.(\w+)")
 _INSIDE = re.compile(r"\$\{((?:var|local)\.\w+)\}")
 
@@ -37,6 +37,20 @@ def read(item: Item, context: Context) -> None:
     for block in blocks(terraform.trees[-1], "resource", "helm_release"):
         if str(terraform.of(block.get("chart"))).rpartition("/")[2] == CHART:
             terraform.release(block)
+    for block in blocks(terraform.trees[-1], "module"):
+        for each in charts(block):
+            terraform.release(each)
+
+
+def charts(data: Any, key: str = "") -> Iterator[dict[str, Any]]:
+    """What stands in DATA, the value of KEY in a module, as a release of the operator's chart."""
+    if isinstance(data, dict):
+        named = str(data.get("chart", "")).strip('"').rpartition("/")[2] == CHART
+        if named or (key.strip('"').replace("_", "-").endswith(CHART) and "values" in data and "source" not in data):
+            yield data
+        else:
+            for name, each in data.items():
+                yield from charts(each, name)
 
 
 def tree(item: Item) -> dict[str, Any]:
@@ -77,9 +91,13 @@ class Terraform:
     def release(self, block: dict[str, Any]) -> None:
         """Take what BLOCK, a helm_release, says."""
         installation, where = self.context.installation, Location(self.item.file, block.get("__start_line__"))
-        installation.namespace = str(self.of(block.get("namespace")) or installation.namespace)
-        installation.helm_release = str(self.of(block.get("name")) or installation.helm_release)
-        version = self.of(block.get("version"))
+        told = [str(self.of(block.get(key)) or "") for key in ("namespace", "name")]
+        namespace, name = ("" if "${" in each else each for each in told)
+        installation.namespace, installation.helm_release = (
+            namespace or installation.namespace,
+            name or installation.helm_release,
+        )
+        version = self.of(block.get("version") or block.get("chart_version"))
         if isinstance(version, str) and "${" not in version:
             installation.version = installation.version or Said(version, where)
         for entry in block.get("values", []) if isinstance(block.get("values"), list) else []:
@@ -97,8 +115,11 @@ class Terraform:
         elif isinstance(data, str) and not re.fullmatch(r"\$\{[^}]*\}", data.strip()):
             at = self.item.text.find(data.strip().partition("\n")[0])
             start = self.item.text.count("\n", 0, at) if at >= 0 else (where.line or 1) - 1
-            for each in documents("\n" * start + data.lstrip("\n"), self.item.file):
+            found = list(documents("\n" * start + data.lstrip("\n"), self.item.file))
+            for each in found:
                 self.context.take(each.leaves())
+            if any(isinstance(each.data, str) for each in found):
+                self.context.installation.tell("not known", "values", where, data=f"{data!s:.80}")
         elif data is not None:
             self.context.installation.tell("not known", "values", where, data=f"{data!s:.80}")
 
@@ -137,12 +158,24 @@ class Terraform:
 
     def call(self, function: str, arguments: str, written: str) -> Any:
         """What FUNCTION makes of its ARGUMENTS."""
-        if function.endswith("encode"):
-            import hcl2
+        import hcl2
 
+        if function.endswith("encode"):
             return self.of(hcl2.loads(f"x = {arguments}\n")["x"])
+        given = [self.of(each) for each in hcl2.loads(f"x = [{arguments}]\n")["x"]] if function != "file" else []
+        if function == "merge":
+            merged: dict[str, Any] = {}
+            for each in given:
+                if not isinstance(each, dict):
+                    return written
+                merged |= each
+            return merged
         name = re.match(r'\s*"(?:\$\{path\.(?:module|root)\}/)?([^"$]+)"', arguments)
-        beside = list(self.context.reader.beside(self.item, name[1], self.context.known)) if name else []
+        words = given[1] if len(given) > 1 and isinstance(given[1], dict) else {}
+        plain = {key: json.dumps(each) if not isinstance(each, str) else each for key, each in words.items()}
+        own = {key: each for key, each in plain.items() if "${" not in each}
+        reader = Reader({**own, **self.context.reader.answers}, self.context.reader.used)
+        beside = list(reader.beside(self.item, name[1], self.context.known)) if name else []
         for each in beside:
             self.context.read.add(each.file)
             self.context.take(each.leaves())
