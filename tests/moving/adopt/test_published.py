@@ -246,6 +246,11 @@ def test_a_value_that_only_a_policy_has(text: str, project: Project) -> None:
         ),
         ("x.yml", ANSIBLE.replace("{driver: {enabled: false}}", '"{{ x | from_yaml }}"'), "fills in"),
         ("x.sh", "helm install x a/gpu-operator --version v25.10.1 --set 'driver.enabled=false\n", "can't be read"),
+        (
+            "y.sh",
+            "helm install x a/gpu-operator\nkubectl patch clusterpolicies.nvidia.com/cluster-policy\n",
+            "is patched",
+        ),
         ("values.yaml", OFF + "".join(f"k{number}: 1\n" for number in range(6000)), "more than 5000"),
     ],
 )

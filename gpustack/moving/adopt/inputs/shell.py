@@ -53,6 +53,9 @@ def read(item: Item, context: Context) -> None:
         context.reader.used |= {name} & set(context.reader.answers)
         return str(known.get(name, f"${{{name}}}"))
 
+    if patch := re.search(r"\b(?:kubectl|oc) patch clusterpolic", item.text):
+        place = Location(item.file, item.text.count("\n", 0, patch.start()) + 1)
+        context.installation.tell("patched", item.file, place)
     for line, text in commands(item.text):
         where = Location(item.file, line)
         words = shlex.shlex(filled(_NAMED.sub(one, text), known), posix=True, punctuation_chars="();<>|&`")
