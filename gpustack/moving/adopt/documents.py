@@ -116,7 +116,8 @@ def filled(text: str, answers: Mapping[str, str]) -> str:
     """TEXT with its variables as ANSWERS say, else as their own defaults say."""
 
     def one(match: re.Match[str]) -> str:
-        return answers.get(called(match), match["default"] if match["default"] is not None else match[0])
+        name, kept = called(match), match["default"] if match["default"] is not None else match[0]
+        return answers.get(name, answers.get(f".{name}", kept))
 
     return _VARIABLE.sub(one, text)
 

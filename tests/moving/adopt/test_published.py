@@ -189,7 +189,7 @@ PUBLISHED = {
     "a template of Go": Shape(
         {"values.yaml.gotmpl": "driver:\n  enabled: {{ .Values.driver | default true }}\n"},
         DRIVER_OFF,
-        answers=["Values.driver=false"],
+        answers=[".Values.driver=false"],
     ),
 }
 
@@ -243,6 +243,11 @@ def test_a_value_that_only_a_policy_has(text: str, project: Project) -> None:
             "main.tf",
             'resource "helm_release" "x" {\n chart = "gpu-operator"\n values = [join("", v)]\n}\n',
             "not known",
+        ),
+        (
+            "main.tf",
+            'resource "helm_release" "x" {\n chart = "gpu-operator"\n dynamic "set" {\n }\n}\n',
+            "dynamic block",
         ),
         ("x.yml", ANSIBLE.replace("{driver: {enabled: false}}", '"{{ x | from_yaml }}"'), "fills in"),
         ("x.sh", "helm install x a/gpu-operator --version v25.10.1 --set 'driver.enabled=false\n", "can't be read"),

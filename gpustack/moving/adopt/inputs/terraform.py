@@ -102,6 +102,8 @@ class Terraform:
             installation.version = installation.version or Said(version, where)
         for entry in block.get("values", []) if isinstance(block.get("values"), list) else []:
             self.values(self.of(entry), where)
+        if block.get("dynamic"):
+            installation.tell("not known", "dynamic", where, data="what a dynamic block makes")
         for kind in ("set", "set_sensitive", "set_list"):
             for entry in block.get(kind) or []:
                 data = self.of(entry)
