@@ -27,7 +27,7 @@ DRIVER_OFF = {"driver.enabled": False}
 SOCKET: dict[str, Any] = {**DRIVER_OFF, "toolkit.env": ENV}
 SCRIPT = """#!/bin/sh
 VERSION=v25.10.1
-helm repo add nvidia https://helm.ngc.nvidia.com/nvidia && helm repo update
+helm repo add nvidia https://charts.example.com/nvidia && helm repo update
 helm upgrade --install gpus nvidia/gpu-operator \\
   --version=$VERSION -n gpu-system --wait --set driver.enabled=false \\
   --set toolkit.env[0].name=CONTAINERD_SOCKET,toolkit.env[0].value=/run/k3s/containerd/containerd.sock \\
