@@ -79,9 +79,11 @@ def step(known: Snapshot, view: View, operation: Operation, unsure: str = "") ->
 def _returnable(known: Snapshot, view: View, operation: Operation, unsure: str) -> Step:
     """The next step before the point of no return."""
     if why := _stopped(known, view, operation):
-        # Where nobody chose it, and pods were evicted for nothing, the next attempt waits.
+        # Where nobody chose it, and pods were evicted for nothing twice within an hour, the next attempt waits.
         chosen = view.held or (view.policy and stopped(known, view.policy))
-        return _released(known, view, operation, why, failed=operation.phase == "Evicting" and not chosen)
+        lately = view.last.outcome == "released" and view.last.at and known.now - view.last.at < HELD_FOR
+        failed = bool(operation.phase == "Evicting" and not chosen and lately)
+        return _released(known, view, operation, why, failed=failed)
     if step := _cordon(known, view, operation):
         return step
     listed = known.pods.get(view.name)
