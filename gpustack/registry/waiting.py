@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable
-from concurrent.futures import Future
+from concurrent.futures import Future, wait
 from typing import TypeVar
 
 Item = TypeVar("Item")
@@ -42,5 +42,7 @@ def each(call: Callable[[Item], Result], items: Iterable[Item], at_once: int) ->
             results[pair[0]] = call(pair[1])
 
     for running in [started(work) for _ in range(at_once)]:
+        while not wait((running,), 1).done:
+            pass  # Ctrl-C that comes at the moment at which a wait begins is only seen when that ends
         running.result()
     return [results[number] for number in sorted(results)]
