@@ -1,4 +1,5 @@
-"""The reconciler's core with 5,000 nodes: a pass in which nothing is due, one in which all are, and what it holds.
+"""The reconciler's core with 5,000 nodes: a pass in which nothing is due, one in which all are, one with 300 of them
+under way, and what it holds.
 
 Run in a process of its own (`python -m tests.bench.reconciler`), so that its memory is that of nothing else.
 """
@@ -23,7 +24,7 @@ from gpustack.api.daemon_sets import DaemonSet
 from gpustack.api.node_policy import NodePolicy
 from gpustack.api.objects import Node
 from gpustack.api.pods import Pod
-from gpustack.reconciler.core import engine
+from gpustack.reconciler.core import engine, record
 from gpustack.reconciler.core.actions import PatchNode, PatchStatus
 from gpustack.reconciler.core.snapshot import DriverSet, Precheck, Snapshot
 from tests.reconciler.world.stack import COMPONENTS, DRIVER, NAMESPACE, POOL, driver_set, node_policy
@@ -32,7 +33,7 @@ from tests.reconciler.world.world import template_hash
 if TYPE_CHECKING:
     from tests.bench.scenarios import Bench, Figure
 
-NODES, PASS_SECONDS, MEMORY_MB = 5000, 1.0, 150
+NODES, UNDER_WAY, PASS_SECONDS, MEMORY_MB = 5000, 300, 1.0, 150
 NOW = datetime(2026, 1, 5, tzinfo=UTC)
 
 
@@ -42,8 +43,8 @@ def figures(_: Bench) -> Iterator[Figure]:
 
     command = [sys.executable, "-m", "tests.bench.reconciler"]
     found = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
-    for what, target in (("idle", PASS_SECONDS), ("due", PASS_SECONDS)):
-        seconds, writes = found[what]["seconds"], found[what]["writes"]
+    for what in ("idle", "due", "under way"):
+        seconds, writes, target = found[what]["seconds"], found[what]["writes"], PASS_SECONDS
         verdict = "ok" if seconds <= target and (what != "idle" or writes == 0) else "MISSED"
         yield Figure(
             f"a pass over {NODES:,} nodes, {what}: {seconds:.2f} s of processor, {writes} writes to nodes "
@@ -124,9 +125,32 @@ def snapshot(version: str) -> Snapshot:
     )
 
 
-def measure(version: str) -> dict[str, float]:
-    """A pass, after one that wrote the statuses."""
-    known = snapshot(version)
+def begun(known: Snapshot, count: int) -> Snapshot:
+    """KNOWN with COUNT nodes that are cordoned for the newest driver, and wait for pods to finish."""
+    driver, nodes, ledger = known.driver_sets[0], list(known.nodes), dict[str, record.Entry]()
+    for at, node in enumerate(nodes[:count]):
+        operation = record.Operation(
+            id=f"operation-{at}",
+            acts=["driver"],
+            phase="Held",
+            target=record.Target(revision=driver.newest),
+            policy=f"policy-{at % 10}",
+            since=known.now,
+            started=known.now,
+            cordon=True,
+            finish=record.Finish(daemonSet=driver.object.name),
+        )
+        ours = {keys.OPERATION: record.write(operation), keys.CORDONED: operation.id}
+        metadata = msgspec.structs.replace(node.metadata, annotations={**node.annotations, **ours})
+        spec = msgspec.structs.replace(node.spec, unschedulable=True)
+        nodes[at] = msgspec.structs.replace(node, metadata=metadata, spec=spec)
+        ledger[node.uid] = record.Entry(operation.id, int(known.now.timestamp()))
+    return replace(known, nodes=nodes, ledger=ledger)
+
+
+def measure(version: str, under_way: int = 0) -> dict[str, float]:
+    """A pass, after one that wrote the statuses, with so many nodes UNDER_WAY."""
+    known = begun(snapshot(version), under_way)
     before = engine.decide(known)
     known = replace(known, kept=before.kept)
     for action in before.actions:
@@ -149,5 +173,5 @@ def peak_mb() -> float:
 
 
 if __name__ == "__main__":
-    made = {"idle": measure("1"), "due": measure("2")}
+    made = {"idle": measure("1"), "due": measure("2"), "under way": measure("2", UNDER_WAY)}
     print(json.dumps({**made, "memory": peak_mb()}))

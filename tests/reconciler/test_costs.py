@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from gpustack.reconciler.core import images, queue
+from gpustack.reconciler.core import images
 from gpustack.reconciler.core.engine import decide, survey
 from gpustack.reconciler.core.record import Entry
 from gpustack.reconciler.core.view import kept_views, views
@@ -16,21 +16,24 @@ from tests.bench import reconciler as bench
 
 
 def test_driver_pods_are_looked_through_once_a_revision(monkeypatch: pytest.MonkeyPatch) -> None:
-    """However many nodes are due, whether the new driver's image is there is asked once for each revision."""
+    """However many nodes are due or under way, whether the new driver's image is there is looked for once for each
+    revision."""
     monkeypatch.setattr(bench, "NODES", 40)
     calls: list[str] = []
-    real = images.image_trouble
+    real = images._waiting  # what is behind the answer
 
     def counted(*words: Any) -> str:
         calls.append(str(words[1]))
         return real(*words)
 
-    monkeypatch.setattr(queue, "image_trouble", counted)
-    known = bench.snapshot("2")
-    survey(known)
-    decide(known)
-    assert calls
-    assert len(calls) <= 3 * len(set(calls))
+    monkeypatch.setattr(images, "_waiting", counted)
+    for under_way in (0, 20):
+        calls.clear()
+        known = bench.begun(bench.snapshot("2"), under_way)
+        survey(known)
+        decide(known)
+        assert calls
+        assert len(calls) <= 3 * len(set(calls))
 
 
 def test_a_view_is_made_once_for_as_long_as_all_is_the_same(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -186,7 +186,7 @@ def _driver(known: Snapshot, view: View, operation: Operation, *, repair: bool) 
 def _unanswered(known: Snapshot, view: View, current: Sequence[Pod]) -> bool:
     """Whether a registry gives no answer, to this node or any other."""
     newest = view.driver.newest if view.driver else ""
-    return any(unanswered([pod]) and not had_by_another(known, newest, pod, view.admitted) for pod in current)
+    return any(unanswered(pod) and not had_by_another(known, newest, pod, view.admitted) for pod in current)
 
 
 def _driver_reason(pods: Sequence[Pod], current: Sequence[Pod]) -> str:

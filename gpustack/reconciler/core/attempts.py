@@ -15,10 +15,10 @@ from ...api.node_policy import NodePolicy
 from . import labeller, verify
 from .actions import PatchNode
 from .admission import Candidate, operation_for, retarget
-from .closing import release
+from .closing import release, remembered
 from .due import Due, due, manual_until
 from .layouts import unread
-from .record import Memory, Operation, Target, write
+from .record import Operation, Target
 from .snapshot import Snapshot
 from .view import View
 
@@ -76,16 +76,7 @@ def _cut(view: View, policy: NodePolicy, operation: Operation) -> dict[str, str]
     target = operation.target
     if not target.mig or (view.labels.get(keys.MIG_CONFIG), view.labels.get(keys.MIG_STATE)) != (target.mig, "success"):
         return {}
-    machine = view.node.status.nodeInfo.machineID
-    memory = Memory(
-        policy=policy.uid,
-        name=policy.name,
-        uid=view.node.uid,
-        machine=machine,
-        mig=target.mig,
-        mig_digest=target.mig_digest,
-    )
-    return {keys.MEMORY: write(memory, view.annotations.get(keys.MEMORY))}
+    return remembered(view, policy.uid, policy.name, target.mig, target.mig_digest)
 
 
 def anew(known: Snapshot, view: View) -> Candidate | None:

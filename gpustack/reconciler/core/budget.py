@@ -1,9 +1,8 @@
 """How many nodes may be taken out of service now: one budget for every kind of work, over a set of unavailable nodes.
 
 A node is unavailable if anybody cordoned it, if it is not Ready, or if an operation on it is past admission, one that
-can't be read included: a set, so
-that no node counts twice (the operator's own arithmetic counts some twice and others not at all, reconciler.md U15,
-U16). A budget that shrinks stops admission and nothing else.
+can't be read included: a set, so that no node counts twice (the operator's own arithmetic counts some twice and others
+not at all, reconciler.md U15, U16). A budget that shrinks stops admission and nothing else.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ longer, stays (reconciler.md I3).
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import timedelta
 
 from ...api import keys
@@ -31,22 +31,26 @@ def pause_before(attempt: int) -> timedelta:
 
 def close(known: Snapshot, view: View, operation: Operation) -> PatchNode:
     """The operation is done: give the node back, and remember what was proved."""
-    memory = Memory(
-        policy=view.policy.uid if view.policy else operation.policy,
-        name=view.policy.name if view.policy else view.memory.name,
-        uid=view.node.uid,
-        machine=view.node.status.nodeInfo.machineID,
-        mig=operation.target.mig or view.memory.mig,
-        mig_digest=operation.target.mig_digest if operation.target.mig else view.memory.mig_digest,
-    )
+    target, memory = operation.target, view.memory
+    mig, digest = (target.mig, target.mig_digest) if target.mig else (memory.mig, memory.mig_digest)
+    belongs = (view.policy.uid, view.policy.name) if view.policy else (operation.policy, memory.name)
     last = Last(id=operation.id, kind=operation.kind, target=str(operation.target), outcome="done", at=known.now)
     return _end(
         view,
         operation,
         last,
-        {keys.MEMORY: write(memory, view.annotations.get(keys.MEMORY))},
+        remembered(view, *belongs, mig, digest),
         untainted(view, view.policy.spec.startupTaints if view.policy else operation.finish.startupTaints),
     )
+
+
+def remembered(view: View, policy: str, name: str, mig: str, digest: str) -> dict[str, str]:
+    """What is to stand on the node, as it is now: that it belongs to the policy with the UID POLICY, called NAME, and
+    that MIG with DIGEST was proved on it.
+    """
+    uid, machine = view.node.uid, view.node.status.nodeInfo.machineID
+    memory = Memory(policy=policy, name=name, uid=uid, machine=machine, mig=mig, mig_digest=digest)
+    return {keys.MEMORY: write(memory, view.annotations.get(keys.MEMORY))}
 
 
 def untainted(view: View, startup: Iterable[Taint | str]) -> list[NodeTaint] | None:
@@ -114,7 +118,7 @@ def quarantine(
 
 
 def _end(
-    view: View, operation: Operation, last: Last, annotations: dict[str, str | None], taints: list[NodeTaint] | None
+    view: View, operation: Operation, last: Last, annotations: Mapping[str, str], taints: list[NodeTaint] | None
 ) -> PatchNode:
     removed = {keys.OPERATION, keys.RETRY, *operation.annotated}
     removed |= {keys.CORDONED} if view.annotations.get(keys.CORDONED) == operation.id else set()

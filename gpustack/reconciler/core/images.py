@@ -9,7 +9,7 @@ wait for a deadline to know it.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from datetime import datetime, timedelta
 
 from ...api.pods import ContainerStatus, Pod
@@ -45,9 +45,9 @@ def pulls(pod: Pod) -> str:
     return ""
 
 
-def unanswered(pods: Sequence[Pod]) -> bool:
-    """Whether one of PODS waits for a registry that gives no answer."""
-    waiting = (status.state.waiting for pod in pods for status in _statuses(pod))
+def unanswered(pod: Pod) -> bool:
+    """Whether POD waits for a registry that gives no answer."""
+    waiting = (status.state.waiting for status in _statuses(pod))
     return any(
         each and each.reason in PULLS and (UNANSWERED.search(each.message) or WORDLESS.fullmatch(each.message))
         for each in waiting
@@ -68,6 +68,14 @@ def crashed(pod: Pod) -> str:
 def image_trouble(known: Snapshot, revision: str) -> str:
     """Where a driver pod of REVISION waits for its image on a node that was emptied for it, and nobody has got it
     since; "" for nowhere. Where another node has, the image is there, and the trouble is that node's own."""
+    if revision not in known.image_troubles:
+        text = _waiting(known, revision)
+        known.image_troubles[revision] = f"the driver's image can't be pulled elsewhere: {text}" if text else ""
+    return known.image_troubles[revision]
+
+
+def _waiting(known: Snapshot, revision: str) -> str:
+    """Which pod it is, and what it waits for."""
     there = any(pod.ready and not outdated_by(pod, revision) for of in known.driver_pods.values() for pod in of)
     patience = LATELY if there else PATIENCE
     waiting = (
@@ -75,7 +83,7 @@ def image_trouble(known: Snapshot, revision: str) -> str:
         for name, since in sorted(_emptied(known).items())
         for pod in known.driver_pods.get(name, ())
         if not (outdated_by(pod, revision) or pod.terminating or pod.ready) and known.now - since < patience
-        if not there or unanswered([pod])  # a registry that answers, and has given it to another, does so on purpose
+        if not there or unanswered(pod)  # a registry that answers, and has given it to another, does so on purpose
     )
     return next(
         (text for pod, at in waiting if (text := pulls(pod)) and not had_by_another(known, revision, pod, at)), ""
@@ -98,15 +106,22 @@ def had_by_another(known: Snapshot, revision: str, stuck: Pod, since: datetime |
     """Whether the driver of REVISION has begun to run on another node since the pod STUCK was made, or SINCE it is
     waited for: the registry had its image then."""
     made = min(filter(None, (stuck.metadata.creationTimestamp, since)), default=None)
-    running = (
-        status.state.running.startedAt
-        for pods in known.driver_pods.values()
-        for pod in pods
-        if pod.uid != stuck.uid and revision and not outdated_by(pod, revision)
-        for status in _statuses(pod)
-        if status.state.running
-    )
-    return any(at is not None and (made is None or at >= made) for at in running)
+    started = _started(known, revision) if revision else ()
+    return any(uid != stuck.uid and (made is None or at >= made) for uid, at in started)
+
+
+def _started(known: Snapshot, revision: str) -> list[tuple[str, datetime]]:
+    """The driver pods of REVISION that run, by UID, and when a container of theirs started."""
+    if revision not in known.started:
+        known.started[revision] = [
+            (pod.uid, status.state.running.startedAt)
+            for pods in known.driver_pods.values()
+            for pod in pods
+            if not outdated_by(pod, revision)
+            for status in _statuses(pod)
+            if status.state.running and status.state.running.startedAt
+        ]
+    return known.started[revision]
 
 
 def _statuses(pod: Pod) -> Iterator[ContainerStatus]:

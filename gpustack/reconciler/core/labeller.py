@@ -16,8 +16,8 @@ from ...api import keys
 from ...api.node_policy import NodePolicy
 from ...api.pods import Pod
 from .actions import Why
+from .closing import remembered
 from .pods import to_evict
-from .record import Memory, write
 from .snapshot import Snapshot
 from .spans import span
 from .view import View, mig_capable, opted_out, uses_of
@@ -105,23 +105,15 @@ def edit(known: Snapshot, view: View, policy: NodePolicy) -> Edit:
 
 def adopt(view: View, policy: NodePolicy, made: Edit) -> None:
     """Remember that the node belongs to POLICY and that its stack was found working."""
-    before = view.annotations.get(keys.MEMORY)
     memory = view.memory
     mig = policy.spec.mig if policy.spec.mig and view.labels.get(keys.MIG_CONFIG) == policy.spec.mig.config else None
     kept = view.known_machine and (mig is None or memory.mig == mig.config)
     if memory.policy == policy.uid and memory.name == policy.name and kept:
         return
-    made.annotations[keys.MEMORY] = write(
-        Memory(
-            policy=policy.uid,
-            name=policy.name,
-            uid=view.node.uid,
-            machine=view.node.status.nodeInfo.machineID,
-            mig=mig.config if mig and not kept else memory.mig if view.known_machine else "",
-            mig_digest=mig.digest if mig and not kept else memory.mig_digest if view.known_machine else "",
-        ),
-        before,
-    )
+    proved = (memory.mig, memory.mig_digest) if view.known_machine else ("", "")
+    if mig and not kept:
+        proved = mig.config, mig.digest
+    made.annotations |= remembered(view, policy.uid, policy.name, *proved)
     made.why.append(f"belongs to {policy.name}")
 
 

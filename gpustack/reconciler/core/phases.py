@@ -119,8 +119,7 @@ def _stopped(known: Snapshot, view: View, operation: Operation) -> str:
     if operation.phase == "Held" and (busy := others.in_hand(view, new=False)):
         return busy[1]
     brings = {"driver", "repair"} & set(operation.acts) and not operation.restartOnly
-    trouble = image_trouble(known, operation.target.revision) if brings else ""
-    return f"the driver's image can't be pulled elsewhere: {trouble}" if trouble else ""
+    return image_trouble(known, operation.target.revision) if brings else ""
 
 
 def _released(
@@ -313,9 +312,8 @@ def _over(known: Snapshot, view: View, operation: Operation) -> bool:
 
 
 def _failed(known: Snapshot, view: View, operation: Operation, why: str) -> Step:
-    again = (
-        "it is tried again by itself" if operation.attempt < operation.finish.maxAttempts else "nobody tries it again"
-    )
+    more = operation.attempt < operation.finish.maxAttempts
+    again = "it is tried again by itself" if more else "nobody tries it again"
     what = f"{operation.kind}: {why}; the node stays cordoned, and {again}; now: gpustack rollout retry {view.name}"
     return Step([quarantine(known, view, operation, why)], [Tell(view.name, "Quarantined", what, warning=True)])
 

@@ -6,9 +6,9 @@ Gates and budget are asked in order; whoever may not begin gets the reason.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache, cached_property, partial
+from functools import cached_property
 
 from ...api.node_policy import Breaker, OrderBy, Soak
 from . import evictions
@@ -91,10 +91,9 @@ def queue(so_far: Pass, trials: int = 0) -> Queue:
     waits: list[Wait] = []
     candidates = [looked.candidate for looked in so_far.looked if looked.candidate is not None]
     order = sorted(candidates, key=lambda each: _order(known, budget, each))
-    trouble = cache(partial(image_trouble, known))  # looks at every driver pod: once for each revision, not each node
     for candidate in order:
         view = candidate.view
-        why = _gates(so_far, candidate, trouble) or _full(known, len(taken))
+        why = _gates(so_far, candidate) or _full(known, len(taken))
         if candidate.due.install:
             if why is None and not budget.installs(view):
                 why = ("parallel", "enough new nodes are being set up")
@@ -131,8 +130,8 @@ def _first(pioneers: Pioneers, candidate: Candidate) -> Why | None:
     return ("first", text) if text else None
 
 
-def _gates(so_far: Pass, candidate: Candidate, trouble: Callable[[str], str]) -> Why | None:
-    """Why the operation may not begin now, whatever the budget. TROUBLE says what is wrong with a revision's image."""
+def _gates(so_far: Pass, candidate: Candidate) -> Why | None:
+    """Why the operation may not begin now, whatever the budget."""
     known, what = so_far.known, candidate.due
     if refused := known.refused.get(candidate.view.node.uid):
         return "refused", refused
@@ -145,8 +144,9 @@ def _gates(so_far: Pass, candidate: Candidate, trouble: Callable[[str], str]) ->
         return "checking", "it is counted how many pods use its GPUs: the least used go first"
     if text := soaking(so_far.soaks, candidate):
         return "soak", text
-    if not what.install and {"driver", "repair"} & set(what.acts) and (text := trouble(what.target.revision)):
-        return "image", f"the driver's image can't be pulled elsewhere: {text}"
+    brings = not what.install and {"driver", "repair"} & set(what.acts)
+    if brings and (text := image_trouble(known, what.target.revision)):
+        return "image", text
     if candidate.view.operation is None and (announced := known.admitting.get(candidate.view.node.uid)):
         return "admitting", announced.trouble or "its admission is under way"
     return None

@@ -179,6 +179,11 @@ class Memory(Slim, kw_only=True):
     mig_digest: str = ""
 
 
+def moment(at: int, latest: int = LATEST) -> datetime:
+    """AT, in seconds since 1970, as a time up to LATEST: somebody may have written any number."""
+    return datetime.fromtimestamp(min(max(at, 0), latest), UTC)
+
+
 class Entry(msgspec.Struct, frozen=True, array_like=True):
     """An open operation in the ledger: its id, and when it was admitted, in seconds since 1970. One that is tried again
     keeps the id of the attempt before until the next has a record: whoever announced it may never have written it.
@@ -192,8 +197,8 @@ class Entry(msgspec.Struct, frozen=True, array_like=True):
 
     @property
     def since(self) -> datetime:
-        """When it was admitted; somebody may have written any number."""
-        return datetime.fromtimestamp(min(max(self.at, 0), LATEST), UTC)
+        """When it was admitted."""
+        return moment(self.at)
 
     def lists(self, op: str) -> bool:
         """Whether the operation OP is the one that is open."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from functools import cached_property
 from typing import Any
 
 from ...api.daemon_sets import DaemonSet
@@ -167,3 +168,13 @@ class Snapshot:
     by_budgets: frozenset[str] = frozenset()
     """UIDs of those that a PodDisruptionBudget refused."""
     kept: Kept = field(default_factory=Kept, compare=False, repr=False)
+
+    @cached_property
+    def image_troubles(self) -> dict[str, str]:
+        """What images.py has found wrong, by revision: it looks at every node, and a pass asks for each of many."""
+        return {}
+
+    @cached_property
+    def started(self) -> dict[str, list[tuple[str, datetime]]]:
+        """The driver pods that run, by revision, as images.py has found them: UIDs, and when a container started."""
+        return {}

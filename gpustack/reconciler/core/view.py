@@ -42,7 +42,7 @@ class View:
     drivers: tuple[DriverSet, ...] = ()
     """The driver DaemonSets of the policy that run on this node: one, if all is well. No policy: the record's."""
     admitted: datetime | None = None
-    """When the open operation was admitted, by the ledger, which no node can write; None where there is none."""
+    """When the open operation was admitted, by the ledger, which no node can write."""
 
     @property
     def name(self) -> str:

@@ -17,7 +17,7 @@ import contextlib
 import secrets
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC
 from typing import Any, TypeVar
 
 import msgspec
@@ -152,21 +152,15 @@ class Elector:
     @property
     def times(self) -> Seen:
         """Since when the leader has seen what it waits for."""
-        now = self.clock.now()
-        latest = int(now.timestamp())
-        return Seen(
-            {
-                (uid, what): datetime.fromtimestamp(min(max(at, 0), latest), UTC)
-                for text, at in self._since.items()
-                for uid, _, what in [text.partition(" ")]
-            }
-        )
+        latest = int(self.clock.now().timestamp())
+        known = ((*text.partition(" "), at) for text, at in self._since.items())
+        return Seen({(uid, what): record.moment(at, latest) for uid, _, what, at in known})
 
     def tend(self, operations: Mapping[str, str], seen: Seen = NOTHING) -> None:
         """Of what is in the ledger, that goes with the next renewal of which no record has been seen for a while.
         OPERATIONS are those that records say to be open, by node UID, "" for one that can't be read: a watch may lag
-        behind the write of one. What was
-        SEEN goes into the Lease, for the next leader: the longest, as far as there is room.
+        behind the write of one. What was SEEN goes into the Lease, for the next leader: the longest, as far as there is
+        room.
         """
         longest = sorted(seen.first.items(), key=lambda each: each[1])[:KEPT]
         self._since = {f"{uid} {what}": int(at.timestamp()) for (uid, what), at in longest}

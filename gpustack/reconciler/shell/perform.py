@@ -117,9 +117,8 @@ class Performer:
                     await self._do(action, outcome)
                 except ApiError as error:
                     outcome.failed[lane] = error
-                    if isinstance(action, PatchNode | WriteLayouts) and not isinstance(
-                        error, NotLeadingError | NotFound
-                    ):
+                    told = not isinstance(error, NotLeadingError | NotFound)
+                    if told and isinstance(action, PatchNode | WriteLayouts):
                         about = action.uid if isinstance(action, PatchNode) else keys.LAYOUTS
                         self.sources.refusals.fail(about, error, self.sources.clock.now())
                     level = self.log.debug if isinstance(error, (Conflict, NotFound)) else self.log.warning
