@@ -144,6 +144,11 @@ def docs(page: str) -> str:
     return f"gpustack's docs/{page}"
 
 
+def children(value: Any) -> Iterable[tuple[Any, Any]]:
+    """What stands right below VALUE, with the step to it: values of a mapping by key, items of a list by position."""
+    return value.items() if isinstance(value, dict) else enumerate(value if isinstance(value, list) else ())
+
+
 def dotted(path: Iterable[object]) -> str:
     """Write PATH the way people do: spec.nodePools[0].name. A key with dots or spaces stands in quotes.
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpustack.model import Finding, Location, has_credentials, numbers, whole
+from gpustack.model import Finding, Location, children, has_credentials, numbers, whole
 
 PARTS = st.text("abcxyz0123456789-_.%", min_size=1, max_size=12)
 
@@ -28,6 +28,13 @@ def test_whole(text: str, expected: int | None) -> None:
 def test_any_text_is_a_number_or_none(text: str) -> None:
     """`whole` and `numbers` raise for nothing, and agree."""
     assert numbers(text) == (() if whole(text) is None else (whole(text),)) or "." in text
+
+
+def test_children() -> None:
+    """A mapping has them by key, a list by position, and nothing else has any: a text isn't a list of letters."""
+    assert [*children({"a": 1, "b": [2]})] == [("a", 1), ("b", [2])]
+    assert [*children(["a", {"b": 1}])] == [(0, "a"), (1, {"b": 1})]
+    assert [*children("ab"), *children(None), *children(3)] == []
 
 
 def test_numbers() -> None:

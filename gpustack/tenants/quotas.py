@@ -14,7 +14,7 @@ from ..catalog._lookup import nearest
 from ..checks.objects.pods import amount_of
 from ..checks.rule import Hit, hit, rule
 from ..cluster.offer import Offer
-from ..model import Path, dotted
+from ..model import Path, children, dotted
 from ..policy.loading.place import node
 from .tenants import NVIDIA, QUOTAS, TenantObject
 from .workload_nodes import never
@@ -71,20 +71,14 @@ def _named(value: Any, path: Path) -> Iterator[tuple[Path, str, Any]]:
     """The resources of NVIDIA that VALUE, which stands at PATH, names as keys, in lists or under `name`; and how many,
     where that is said.
     """
-    if isinstance(value, dict):
-        for key, item in value.items():
-            if _resource(key) and not isinstance(item, dict | list):
-                yield (*path, key), key, item
-            elif key == "name" and _resource(item):
-                yield (*path, key), item, value.get("nominalQuota")
-            else:
-                yield from _named(item, (*path, key))
-    elif isinstance(value, list):
-        for index, item in enumerate(value):
-            if _resource(item):
-                yield (*path, index), item, None
-            else:
-                yield from _named(item, (*path, index))
+    number = value.get("nominalQuota") if isinstance(value, dict) else None
+    for key, item in children(value):
+        if _resource(key) and not isinstance(item, dict | list):
+            yield (*path, key), key, item
+        elif (key == "name" or isinstance(value, list)) and _resource(item):
+            yield (*path, key), item, number
+        else:
+            yield from _named(item, (*path, key))
 
 
 def _resource(value: Any) -> bool:

@@ -16,7 +16,7 @@ from ..checks.objects.pods import amount_of
 from ..checks.rule import rules_over
 from ..cluster.offer import Offer, PoolOffer
 from ..cluster.scheduling import excluded, kept_away, tolerations_of
-from ..model import Body, Finding, Path, dotted
+from ..model import Body, Finding, Path, children, dotted
 from ..policy.loading.place import node
 
 NVIDIA = "nvidia"
@@ -282,12 +282,9 @@ def _pods(value: Any, path: Path, seen: set[int]) -> Iterator[tuple[Path, dict[s
         if isinstance(containers, list) and any(map(_container, containers)):
             yield path, value
             return
-        for key, item in value.items():
-            if key not in {"metadata", "status"} or not path:
-                yield from _pods(item, (*path, key), seen)
-    else:
-        for index, item in enumerate(value):
-            yield from _pods(item, (*path, index), seen)
+    for key, item in children(value):
+        if key not in {"metadata", "status"} or not path:
+            yield from _pods(item, (*path, key), seen)
 
 
 def _container(item: Any) -> bool:
@@ -303,5 +300,5 @@ def _loose(value: Any, path: Path, seen: set[int]) -> Iterator[tuple[Path, dict[
     seen.add(id(value))
     if isinstance(value, dict) and asked(value):
         yield path, value
-    for key, item in value.items() if isinstance(value, dict) else enumerate(value):
+    for key, item in children(value):
         yield from _loose(item, (*path, key), seen)

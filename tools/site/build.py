@@ -60,6 +60,7 @@ def build(folder: Path, version: str) -> Path:
     target = folder / version
     environment = {
         **os.environ,
+        "SITE_NAME": f"gpustack {version}",
         "SOURCE_DATE_EPOCH": "0",  # MkDocs writes the time of building into pages otherwise
         "NO_MKDOCS_2_WARNING": "1",  # a word on the theme's future, between the errors
         "PYTHONDONTWRITEBYTECODE": "1",
@@ -84,7 +85,7 @@ def main() -> int:
     folder = parser.parse_args().into.expanduser().resolve()
     folder.mkdir(parents=True, exist_ok=True)
     text = (ROOT / "gpustack" / "__init__.py").read_text("utf-8")
-    version = re.search(r'__version__ = "(.+)"', text)[1]  # type: ignore[index] # hatchling reads the same line
+    version = re.search(r'__version__ = "(.+)"', text)[1]  # type: ignore[index] # as text: its packages are not here
     begin = time.monotonic()
     try:
         target = build(folder, version)

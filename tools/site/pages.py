@@ -1,4 +1,4 @@
-"""What MkDocs doesn't do by itself with docs/: pages from outside of it, GitHub's Markdown, the version.
+"""What MkDocs doesn't do by itself with docs/: pages from outside of it, and GitHub's Markdown.
 
 The pages are written for GitHub, where they lie in the repository. So their links lead to files that are no pages
 (a Containerfile, a list of deviations) and out of docs/. Rejected: links to a host of the repository, which a site
@@ -39,16 +39,8 @@ UNUSED = ("404.html", "sitemap.xml", "sitemap.xml.gz")
 """Pages that need to know the site's address, which a folder doesn't have."""
 
 
-def version() -> str:
-    """gpustack's, read as text: its packages are not installed beside MkDocs."""
-    found = re.search(r'__version__ = "(.+)"', (ROOT / "gpustack" / "__init__.py").read_text("utf-8"))
-    assert found  # noqa: S101 - hatchling reads the same line
-    return found[1]
-
-
 def on_config(config: MkDocsConfig) -> None:
-    """The title of every page ends with name and version; the navigation is written out."""
-    config.site_name = f"gpustack {version()}"
+    """The navigation is written out."""
     config.nav = list(unfolded(config.nav))
 
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ...cluster.resolve import Cluster
 from ...gitops.engines import engines
-from ...model import Path, Resource, dotted
+from ...model import Path, Resource, children, dotted
 from ...policy.language.spec import ClusterPolicySpec
 from ..rule import Hit, hit, rule
 
@@ -69,7 +69,7 @@ def _variables(value: Any, path: Path, *, read: bool = False) -> Iterator[tuple[
     """
     if not read and isinstance(value, str) and (match := VARIABLE.search(value)) and "\n" not in value.strip():
         yield path, match[0]
-    for key, item in _pairs(value):
+    for key, item in children(value):
         program = path[-1] in ("annotations", "data") and PROGRAM.search(str(key))
         if not program and key not in REGEXES and not (key == "args" and _runs_shell(value)):
             plain = key in PLAIN or (path[-1], key) == ("metadata", "annotations")
@@ -77,13 +77,9 @@ def _variables(value: Any, path: Path, *, read: bool = False) -> Iterator[tuple[
             yield from _variables(item, (*path, key), read=key == "extraObjects" or (read and not plain))
 
 
-def _pairs(value: Any) -> Iterable[tuple[Any, Any]]:
-    return value.items() if isinstance(value, dict) else enumerate(value if isinstance(value, list) else ())
-
-
 def _runs_shell(container: Any) -> bool:
     """Whether the command or the arguments of CONTAINER are a shell's."""
-    words = [str(word) for part in ("command", "args") for _, word in _pairs(container.get(part))]
+    words = [str(word) for part in ("command", "args") for _, word in children(container.get(part))]
     return SHELL.search("\n".join(words)) is not None
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from ...cluster.metrics import telemetry
 from ...cluster.resolve import Cluster
-from ...model import Path, dotted
+from ...model import Path, children, dotted
 from ...policy.configurations.promql import wrong
 from ...text.quantities import milliseconds
 from ..rule import Hit, rule
@@ -49,7 +49,7 @@ def refused_relabeling(cluster: Cluster) -> Iterator[Hit]:
 
 def _monitor(value: Any, path: Path) -> Iterator[Hit]:
     """What is refused in the endpoints below VALUE."""
-    for key, item in value.items() if isinstance(value, dict) else enumerate(value if isinstance(value, list) else ()):
+    for key, item in children(value):
         if key in LISTS and isinstance(item, list):
             for index, one in enumerate(item):
                 yield from _refused(dotted((*path, key, index)), one) if isinstance(one, dict) else ()

@@ -13,7 +13,18 @@ from typing import Any
 
 from pydantic_core import PydanticCustomError
 
-from ...model import ANNOTATIONS_LIMIT, INT32, Body, Path, Resource, annotations_size, dotted, has_credentials, masked
+from ...model import (
+    ANNOTATIONS_LIMIT,
+    INT32,
+    Body,
+    Path,
+    Resource,
+    annotations_size,
+    children,
+    dotted,
+    has_credentials,
+    masked,
+)
 from ...policy.language.forms import Form
 from ...policy.language.types import CONFIG_KEY, DNS_LABEL, DNS_SUBDOMAIN, ENV_NAME, IMAGE, LABEL_KEY, LABEL_VALUE
 from ..rule import Hit, hit, rule
@@ -137,15 +148,11 @@ def _of_kubernetes(resource: Resource) -> bool:
 
 def _integers(value: Any, path: Path) -> Iterator[tuple[Path, int]]:
     """The whole numbers in VALUE, with their places."""
-    if isinstance(value, dict):
-        for key, item in value.items():
-            if key not in AMOUNTS or (key == "value" and not path):  # of a PriorityClass
-                yield from _integers(item, (*path, key))
-    elif isinstance(value, list):
-        for index, item in enumerate(value):
-            yield from _integers(item, (*path, index))
-    elif isinstance(value, int) and not isinstance(value, bool):
+    if isinstance(value, int) and not isinstance(value, bool):
         yield path, value
+    for key, item in children(value):
+        if key not in AMOUNTS or (key == "value" and not path):  # of a PriorityClass
+            yield from _integers(item, (*path, key))
 
 
 def _probe(resource: Resource, path: Path, probe: Any, *, once: bool) -> Iterator[Hit]:
@@ -199,11 +206,7 @@ def password_in_an_address(resource: Resource) -> Iterator[Hit]:
 
 def _texts(value: Body | list[Any] | Any, path: Path) -> Iterator[tuple[Path, str]]:
     """The texts in VALUE that may hold an address with a user, with their places."""
-    if isinstance(value, dict):
-        for key, item in value.items():
-            yield from _texts(item, (*path, key))
-    elif isinstance(value, list):
-        for index, item in enumerate(value):
-            yield from _texts(item, (*path, index))
-    elif isinstance(value, str) and "@" in value:
+    if isinstance(value, str) and "@" in value:
         yield path, value
+    for key, item in children(value):
+        yield from _texts(item, (*path, key))

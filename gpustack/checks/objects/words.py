@@ -11,7 +11,7 @@ from typing import Any
 
 from ...catalog import kubernetes, object_kinds
 from ...catalog._lookup import nearest
-from ...model import Path, Resource, dotted
+from ...model import Path, Resource, children, dotted
 from ...policy.language.spec import ClusterPolicySpec
 from ...policy.loading.lists import identity
 from ...policy.loading.place import node
@@ -66,7 +66,7 @@ def _no_share(value: Any, field: str) -> str:
 
 def _texts_of_ports(value: Any, path: Path) -> Iterator[tuple[Path, str]]:
     """Texts of digits in the place of ports."""
-    for key, item in value.items() if isinstance(value, dict) else enumerate(value if isinstance(value, list) else ()):
+    for key, item in children(value):
         if key in PORTS and _number(item):
             yield (*path, key), item
         elif key not in MAPS:
@@ -110,7 +110,7 @@ def _fields(body: Any, path: Path, spec: ClusterPolicySpec) -> list[str]:
 
 def _nulls(value: Any, path: Path) -> Iterator[Path]:
     """The places of nulls in VALUE."""
-    for key, item in value.items() if isinstance(value, dict) else enumerate(value if isinstance(value, list) else ()):
+    for key, item in children(value):
         if item is None:
             yield (*path, key)
         else:

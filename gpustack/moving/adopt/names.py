@@ -64,7 +64,7 @@ def unfilled(path: Path, said: Said, installation: Installation) -> bool:
     names = variables(said.value) if isinstance(said.value, str) and "data" not in path else []
     for name in names[:1]:
         value = f"{said.value!s:.80}"
-        installation.tell("variable", dotted(path), said.where, value=value, name=name.removeprefix("."))
+        installation.tell("variable", dotted(path), said.where, value=value, name=name)
     return bool(names)
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from gpustack.catalog import _data
+from gpustack.live import state
 from gpustack.live.state import labels
 from gpustack.model import Body, Finding, InputError, Location, docs, printable
 from gpustack.reconciler.shell.cluster import Cluster
@@ -173,14 +174,14 @@ async def look(cluster: Cluster, namespace: str, default: str) -> Seen:
     items = await live.look(cluster, namespace, default)
     first = gathered((), items)
     where = namespace or first.namespace or default
-    known, unread = {row[3] for row in (*live.OF_THE_CLUSTER, *live.OF_THE_NAMESPACE)}, dict[str, str]()
+    known, unread = {each.kind for each in (*live.OF_THE_CLUSTER, *live.OF_THE_NAMESPACE)}, dict[str, str]()
     for name, kind in kinds().items():
         if name in known:
             continue
         try:
             for version in kind.versions.split():
-                row = (kind.group, version, kind.plural, name)
-                bodies = await live.listed(cluster, row, where if kind.scope == "operator" else "")
+                api, at = f"{kind.group}/{version}".lstrip("/"), where if kind.scope == "operator" else ""
+                bodies = await live.listed(cluster, state.Kind(api, name, at))
                 items += bodies
                 if bodies:
                     break

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-from gpustack.model import Finding, Location, Path, dotted
+from gpustack.model import Finding, Location, Path, children, dotted
 from gpustack.policy.loading.layers import Merged, Part, has
 from gpustack.policy.loading.lists import OBJECTS
 
@@ -95,15 +95,11 @@ def unknown_nulls(parts: Iterable[Part]) -> Iterator[Finding]:
 
 
 def _nulls(data: Any, path: Path) -> Iterator[Path]:
-    if isinstance(data, dict):
-        for key, value in data.items():
-            if value is None:
-                yield (*path, key)
-            elif (*path, key) != OBJECTS:
-                yield from _nulls(value, (*path, key))
-    elif isinstance(data, list):
-        for index, item in enumerate(data):
-            yield from _nulls(item, (*path, index))
+    for key, value in children(data):
+        if value is None and isinstance(data, dict):
+            yield (*path, key)
+        elif (*path, key) != OBJECTS:
+            yield from _nulls(value, (*path, key))
 
 
 def _mistake(details: ErrorDetails, merged: Merged) -> _Error:

@@ -229,7 +229,7 @@ def test_set_changes_one_item() -> None:
     "text", ["alerts: {enabled: true}\n", "nodePools: []\n", "nfd: {worker: {nodeSelector: {a: b}}}\n"]
 )
 def test_a_value_that_only_a_policy_has(text: str, project: Project) -> None:
-    """The chart reads no such value, so it had no effect, and is none of gpustack's."""
+    """The chart doesn't read what only a policy can say: it had no effect there, and isn't carried over."""
     ran = adopt(project, Shape({"values.yaml": OFF + text}, {}))
     assert [each["why"].partition(":")[0] for each in ran.json["dropped"]] == ["had no effect"]
     assert set(yaml.safe_load(ran.json["policy"])["spec"]) == {"release", "cluster", "driver"}

@@ -6,9 +6,8 @@ All of them say the same few things under much the same names, so one reader doe
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
-from gpustack.model import Path
+from gpustack.model import Path, children
 
 from ..documents import Item
 from .context import CHART, Context
@@ -31,8 +30,7 @@ def releases(item: Item, path: Path = ()) -> Iterator[Item]:
         if named and any(key in data for key in (*VERSIONS, *VALUES, *NAMED, "set")):
             yield item.part(*path)
             return
-    steps: Any = data if isinstance(data, dict) else range(len(data)) if isinstance(data, list) else ()
-    for step in steps:
+    for step, _ in children(data):
         if isinstance(step, str | int):
             yield from releases(item, (*path, step))
 
