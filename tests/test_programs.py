@@ -14,7 +14,7 @@ from tests.project import ROOT, Project, cache, project
 __all__ = ["cache", "project"]
 
 STARTING = {
-    "gpustack/cli/git.py": "Git, for every verb",
+    "gpustack/cli/trees/git.py": "Git, for every verb",
     "gpustack/compiler/kubeconform.py": "kubeconform",
     "gpustack/compiler/node.py": "node --version",
     "gpustack/compiler/guard.py": "Node, by jsii",
@@ -78,14 +78,14 @@ def test_the_look_finds_what_starts_programs(code: str) -> None:
 
 
 def test_git_is_named_in_one_place() -> None:
-    """The word `git` as a program stands in cli/git.py alone."""
+    """The word `git` as a program stands in cli/trees/git.py alone."""
     named = {
         path.relative_to(ROOT).as_posix()
         for path in product()
         for node in ast.walk(ast.parse(path.read_text("utf-8")))
         if isinstance(node, ast.Constant) and node.value == "git"
     }
-    assert named <= {"gpustack/cli/git.py"}
+    assert named <= {"gpustack/cli/trees/git.py"}
 
 
 def test_a_search_never_depends_on_where_we_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

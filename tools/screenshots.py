@@ -16,8 +16,8 @@ import tempfile
 from pathlib import Path
 
 from gpustack.cli import main, parser_for
-from gpustack.cli.comparison import compare
 from gpustack.cli.formats.diff import written
+from gpustack.cli.trees.comparison import compare
 from tests.browser.chromium import Browser, browser
 
 ROOT = Path(__file__).parents[1]

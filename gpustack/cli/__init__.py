@@ -116,7 +116,7 @@ def attempt(words: list[str]) -> int:
         from ..policy.loading.brought import LIST
 
         if os.path.lexists(LIST):
-            import_module(f"{__name__}.git").limit_constructs(getattr(options, "base", None))
+            import_module(f"{__name__}.trees.git").limit_constructs(getattr(options, "base", None))
         return int(import_module(f"{__name__}.{options.verb.replace('-', '_')}").run(options))
     except SystemExit as stop:  # argparse, after --help and --version
         return int(stop.code or 0)

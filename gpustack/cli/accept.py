@@ -46,7 +46,7 @@ def telling(text: str) -> str:
 def run(options: argparse.Namespace) -> int:
     from ..policy.loading.acceptances import acceptances, parsed
     from ..text.source import decode, load_bytes
-    from .comparison import compare
+    from .trees.comparison import compare
 
     if options.until < options.today:
         raise refusal("GPU048", "over", day=options.until)

@@ -11,9 +11,10 @@ from pathlib import Path
 from ..compiler import fleet
 from ..compiler.dist import Change
 from ..compiler.index import index_of
-from . import common, staged, strays
+from . import common
 from .render import as_json
 from .text import print_findings, printable, say
+from .trees import staged, strays
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

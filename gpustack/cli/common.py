@@ -16,9 +16,9 @@ from pathlib import Path
 from ..compiler.cache import Store, private_store, salt, untrusted
 from ..compiler.fleet import Progress, Project
 from ..model import Finding, InputError, whole
-from . import links
 from .refusals import refusal, said
 from .text import print_findings
+from .trees import links
 
 POLICIES = "policies"
 MOST_JOBS = 512
@@ -262,7 +262,7 @@ def changed_since(reference: str, fleet: Sequence[Path]) -> list[Path]:
     """The policies of FLEET that differ from Git's REFERENCE, or whose layers do, or changes or rings."""
     from ..policy.loading.load import layers_of
     from ..policy.loading.rings import CHANGES, FLEET
-    from .git import Git
+    from .trees.git import Git
 
     git = Git("--changed-since asks Git which policies differ", "install Git, or name the clusters to render")
     commit = git.commit(reference)

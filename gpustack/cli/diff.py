@@ -58,8 +58,8 @@ def tier(text: str) -> int:
 
 def run(options: argparse.Namespace) -> int:
     from ..review.accepted import fails
-    from .comparison import compare
     from .formats import diff as formats
+    from .trees.comparison import compare
 
     with compare(options) as compared:
         colours = sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"

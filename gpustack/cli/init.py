@@ -18,9 +18,10 @@ from .. import __version__
 from ..compiler.index import SCRATCH
 from ..model import InputError, MissingToolError, OutputError, docs
 from ..text.regular import read_regular
-from . import common, git
+from . import common
 from .refusals import said
 from .text import printable, say
+from .trees import git
 
 TEMPLATES = Path(__file__).parent / "templates"
 MORE = ".more"

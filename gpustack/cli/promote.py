@@ -30,7 +30,7 @@ from .text import document, plain, print_findings, printable, say
 
 if TYPE_CHECKING:
     from ..compiler.sources import Project
-    from .git import Git
+    from .trees.git import Git
 
 DEEDS = {
     "--to": ("RING", "take it there, one ring further than it is"),
@@ -224,7 +224,7 @@ def clean(project: Project, clusters: dict[str, Path]) -> Git:
     somebody's work would get into the commit. Or where Git commits another content than is there, which we don't.
     """
     from ..compiler import fleet
-    from .git import Git
+    from .trees.git import Git
 
     git, out = Git("promote commits", "install Git, or give --no-commit"), project.out
     folders = [common.POLICIES, *(f"{out}/{name}" for name in clusters if Path(out, name).is_dir())]

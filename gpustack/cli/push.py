@@ -17,14 +17,15 @@ from typing import TYPE_CHECKING, Any
 
 from ..gitops.engines import engine, names, unasked
 from ..model import InputError, StaleError, masked
-from . import common, destination, links
+from . import common, destination
 from .refusals import said
-from .strays import of_render
 from .text import document, plain, print_findings, printable, whole
+from .trees import links
+from .trees.strays import of_render
 
 if TYPE_CHECKING:
     from ..registry.client import Client
-    from .git import Git
+    from .trees.git import Git
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -130,7 +131,7 @@ def origin(options: argparse.Namespace, cluster: str, files: Collection[str]) ->
 def from_git(folder: Path, files: Collection[str] | None) -> tuple[str, str]:
     """The remote `origin` and, with FILES, the last commit that touched FOLDER; empty where there is no repository."""
     from ..text.programs import work_tree
-    from .git import NOWHERE, Git
+    from .trees.git import NOWHERE, Git
 
     top = work_tree(folder.parent)  # Git looks for no other repository on the way there
     if not os.path.lexists(top / ".git"):
@@ -148,7 +149,7 @@ def from_git(folder: Path, files: Collection[str] | None) -> tuple[str, str]:
 
 def last_commit(git: Git, folder: Path, files: Collection[str]) -> str:
     """The last commit that touched FOLDER, which must hold FILES as that commit has them."""
-    from .git import same
+    from .trees.git import same
 
     full = os.path.abspath(folder)
     head, where = git.head(), git.place(full) or "."

@@ -11,9 +11,10 @@ from pathlib import Path
 from ..compiler import fleet
 from ..compiler.index import index_data
 from ..model import Finding, InputError
-from . import common, staged
+from . import common
 from .refusals import said
 from .text import document, plain, print_findings
+from .trees import staged
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -54,7 +54,7 @@ def fleet(options: argparse.Namespace) -> list[Section]:
     from ..compiler.lint import lint
     from ..compiler.sources import read_sources
     from ..review.report import findings, matrix, pictures
-    from .policies import Policies
+    from .trees.policies import Policies
 
     paths = common.select([])
     with common.project(options) as project:
@@ -105,8 +105,8 @@ def changes(options: argparse.Namespace) -> list[Section]:
     if options.base is None:
         return []
     from ..review.report import changes, frame
-    from .comparison import compare
     from .formats.diff import head, missing, verdict
+    from .trees.comparison import compare
 
     with compare(options) as compared:
         lines = [f"{head(compared)}, against {options.base}", *filter(None, (verdict(compared), missing(compared)))]

@@ -16,9 +16,10 @@ from ..catalog.kinds import kinds_of
 from ..compiler import beside, folders, index, kubeconform
 from ..compiler.foreign import Foreign
 from ..model import Finding, GpustackError, InputError, Location
-from . import common, links, strays
+from . import common
 from .refusals import said
 from .text import document, plain, print_findings
+from .trees import links, strays
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from gpustack.cli import git as git_
+from gpustack.cli.trees import git as git_
 from gpustack.model import InputError
 from tests.project import Project
 

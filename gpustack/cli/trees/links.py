@@ -11,11 +11,11 @@ import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from ..model import Finding, InputError, Location
-from ..policy.loading.load import LAYERS, WAIVERS
-from ..policy.loading.rings import CHANGES, FLEET
-from ..text.programs import work_tree
-from .refusals import said
+from ...model import Finding, InputError, Location
+from ...policy.loading.load import LAYERS, WAIVERS
+from ...policy.loading.rings import CHANGES, FLEET
+from ...text.programs import work_tree
+from ..refusals import said
 
 POLICIES = "policies"
 PLAIN = (

@@ -17,19 +17,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..compiler import foreign, index
-from ..compiler.foreign import WHY, Foreign
-from ..compiler.index import INDEX
-from ..gitops.place import FOLDER
-from ..model import Finding, GpustackError, MissingToolError
-from ..text.regular import read_regular
-from . import common
+from ...compiler import foreign, index
+from ...compiler.foreign import WHY, Foreign
+from ...compiler.index import INDEX
+from ...gitops.place import FOLDER
+from ...model import Finding, GpustackError, MissingToolError
+from ...text.regular import read_regular
+from .. import common
+from ..text import print_findings
 from .git import CONVERTED, Entry, Git, blob_name, same
-from .text import print_findings
 
 if TYPE_CHECKING:
-    from ..compiler.dist import Change
-    from ..compiler.fleet import Project, Source
+    from ...compiler.dist import Change
+    from ...compiler.fleet import Project, Source
     from .against_git import Made
 
 MISSING = "it is gone, though the policies render to it, and an engine would delete what it made of it"
@@ -41,7 +41,7 @@ def of_render(options: argparse.Namespace, clusters: Sequence[str] | None) -> li
 
     Raises InputError and FindingsError where a policy can't be rendered.
     """
-    from ..compiler import fleet
+    from ...compiler import fleet
 
     out = Path(options.out)
     if not Path(common.POLICIES).is_dir() or os.path.realpath(out.absolute().parent) != os.path.realpath(Path.cwd()):
@@ -100,7 +100,7 @@ def of_git(out: Path, clusters: Sequence[str] | None = None, written: Collection
         what = f"Git can't be asked what is committed: {error.findings[0].what}"
         print_findings([Finding("GPU022", "warning", what, remedy=error.findings[0].remedy)], sys.stderr)
         return []
-    from ..policy.loading.allowed import allowed
+    from ...policy.loading.allowed import allowed
 
     listed = {path: spec.sha256 for path, spec in allowed(here).items()}
     mine = [each for each in strays if clusters is None or whose(each.path.removeprefix(f"{folder}/")) in clusters]
@@ -189,7 +189,7 @@ class Proposed:
 
     def strays(self, staged: Mapping[str, Entry]) -> list[Foreign]:
         """What is proposed and isn't rendered, with paths as people write them. STAGED is all that is in the index."""
-        from ..policy.loading.allowed import allowed
+        from ...policy.loading.allowed import allowed
 
         start = f"{self.folder}/"
         mine = {path[len(start) :]: entry for path, entry in staged.items() if path.startswith(start)}
@@ -294,7 +294,7 @@ class Proposed:
 
     def _wrong_index(self, path: str) -> str:
         """What is wrong with the index PATH; "" for one that is rendered, or as it is merged."""
-        from ..compiler import fleet
+        from ...compiler import fleet
 
         content = self._content(path)
         if content is None:

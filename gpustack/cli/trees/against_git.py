@@ -15,22 +15,22 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from ..catalog.kinds import FOLDER
-from ..gitops import engines, place
-from ..model import InputError
-from ..policy.loading.brought import LIST
-from ..policy.loading.load import BESIDE, ringed
-from ..policy.loading.rings import FLEET, is_shared, shared_files
-from . import common
+from ...catalog.kinds import FOLDER
+from ...gitops import engines, place
+from ...model import InputError
+from ...policy.loading.brought import LIST
+from ...policy.loading.load import BESIDE, ringed
+from ...policy.loading.rings import FLEET, is_shared, shared_files
+from .. import common
 from .comparison import New, Sides, side_of
 from .git import Entry, Git, blob_name
 from .policies import Policies
 from .steered import touched, touched_above
 
 if TYPE_CHECKING:
-    from ..compiler.fleet import Project, Source
-    from ..review.diff.sides import Files, Side, Texts
-    from ..review.rings import Ringed
+    from ...compiler.fleet import Project, Source
+    from ...review.diff.sides import Files, Side, Texts
+    from ...review.rings import Ringed
     from .policies import Spec
 
 
@@ -50,7 +50,7 @@ class Made(NamedTuple):
 
 def git_sides(options: argparse.Namespace, project: Project, texts: Texts, after: New, stack: ExitStack) -> Sides:
     """What is merged, at the base that OPTIONS name, beside AFTER. STACK ends a folder for what has to be written."""
-    from ..review.diff.sides import Side
+    from ...review.diff.sides import Side
     from .strays import Proposed
 
     git = Git("diff compares with a revision of Git", "install Git, or name two folders to compare")
@@ -157,8 +157,8 @@ def _placed(path: str) -> tuple[int, str, str] | None:
 
 def read_rest(git: Git, unread: Mapping[str, list[tuple[dict[str, str], str]]], texts: Texts) -> None:
     """Read the blobs that are not what is rendered now, each into the files that are UNREAD."""
-    from ..compiler.dist import HEADER
-    from ..review.diff.sides import without_header
+    from ...compiler.dist import HEADER
+    from ...review.diff.sides import without_header
 
     for blob, content in git.contents(unread):
         name = texts.name(without_header(content.decode("utf-8", "replace"), HEADER))
@@ -185,8 +185,8 @@ def rendered_there(
     git: Git, policies: Mapping[str, str], project: Project, texts: Texts, title: str
 ) -> tuple[Side, Policies]:
     """What the POLICIES of the base render to, for repositories that do not commit what they render to."""
-    from ..compiler import fleet
-    from ..policy.loading.load import policy_files
+    from ...compiler import fleet
+    from ...policy.loading.load import policy_files
 
     folder = project.root / common.POLICIES
     git.extract(policies, project.root)
@@ -220,8 +220,8 @@ class Merged(Policies):
     """
 
     def __init__(self, project: Project, content: Mapping[str, bytes], same: Mapping[str, Policies]) -> None:
-        from ..compiler import sources
-        from ..compiler.executor import Executor
+        from ...compiler import sources
+        from ...compiler.executor import Executor
 
         self._content = dict(content)
         stamp = sources.stamp_of_layers(
@@ -279,7 +279,7 @@ def unchanged_policies(git: Git, blobs: Mapping[str, str], now: Policies) -> dic
 
 def _as_merged(git: Git, blobs: Mapping[str, str], path: str) -> bool:
     """Whether the file at PATH is as BLOBS have it."""
-    from ..text.regular import read_regular
+    from ...text.regular import read_regular
 
     return Path(path).is_file() and blob_name(git.algorithm, read_regular(Path(path))) == blobs.get(path)
 
@@ -288,7 +288,7 @@ def reworded_files(git: Git, blobs: Mapping[str, str], now: Policies, told: Set[
     """The paths among BLOBS of policies that are others NOW, but for those of the clusters TOLD, and of layers, but for
     those that one of them extends. Layers that are new or gone count.
     """
-    from ..policy.loading.load import layers_of
+    from ...policy.loading.load import layers_of
 
     paths = {source.path.as_posix() for name, source in now.sources.items() if name not in told}
     beside = shared_files(Path(common.POLICIES)).values()

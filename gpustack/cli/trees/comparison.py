@@ -14,37 +14,37 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..catalog import kinds
-from ..gitops import engines, place
-from ..model import GpustackError
-from ..policy.loading.brought import LIMITS, LIST
-from . import common
+from ...catalog import kinds
+from ...gitops import engines, place
+from ...model import GpustackError
+from ...policy.loading.brought import LIMITS, LIST
+from .. import common
+from ..refusals import refusal
 from .policies import Beside, Policies, beside
-from .refusals import refusal
 
 if TYPE_CHECKING:
-    from ..compiler.fleet import Project, Source
-    from ..compiler.foreign import Foreign
-    from ..policy.loading.acceptances import AcceptanceSpec
-    from ..review.diff.objects import ObjectChange
-    from ..review.diff.sides import Files, Side, Texts
-    from ..review.impact.effects import Impact
-    from ..review.impact.origin import Fleet
-    from ..review.rings import Ringed
-    from ..review.steering import Content
-    from .formats.diff import Compared
+    from ...compiler.fleet import Project, Source
+    from ...compiler.foreign import Foreign
+    from ...policy.loading.acceptances import AcceptanceSpec
+    from ...review.diff.objects import ObjectChange
+    from ...review.diff.sides import Files, Side, Texts
+    from ...review.impact.effects import Impact
+    from ...review.impact.origin import Fleet
+    from ...review.rings import Ringed
+    from ...review.steering import Content
+    from ..formats.diff import Compared
     from .policies import Spec
 
 
 @contextmanager
 def compare(options: argparse.Namespace) -> Iterator[Compared]:
     """What OPTIONS ask to be compared."""
-    from ..review import rings, steering
-    from ..review.diff import groups
-    from ..review.diff import sides as compared
-    from ..review.impact import effects, repository
-    from ..review.impact.tiers import REFUSED, ROUTINE
-    from .formats.diff import Compared
+    from ...review import rings, steering
+    from ...review.diff import groups
+    from ...review.diff import sides as compared
+    from ...review.impact import effects, repository
+    from ...review.impact.tiers import REFUSED, ROUTINE
+    from ..formats.diff import Compared
 
     with sides(options) as both:
         before, after = both.before, both.after
@@ -76,8 +76,8 @@ def judged(
     impact: Impact, options: argparse.Namespace, used: Sequence[AcceptanceSpec]
 ) -> tuple[Impact, tuple[str, ...]]:
     """IMPACT with what somebody accepts, and what is wrong with acceptances. USED are merged already."""
-    from ..policy.loading.acceptances import NAME, acceptances
-    from ..review import accepted
+    from ...policy.loading.acceptances import NAME, acceptances
+    from ...review import accepted
 
     name = getattr(options, "acceptances", NAME)
     listed = acceptances(Path(name), name)
@@ -121,8 +121,8 @@ class Sides:
 
     def used(self, options: argparse.Namespace) -> tuple[AcceptanceSpec, ...]:
         """The acceptances that the base has already; where nobody can read them, all that there are."""
-        from ..policy.loading.acceptances import NAME, acceptances, parsed
-        from ..text.source import decode
+        from ...policy.loading.acceptances import NAME, acceptances, parsed
+        from ...text.source import decode
 
         name = getattr(options, "acceptances", NAME)
         content = self.merged(name)
@@ -133,7 +133,7 @@ class Sides:
 
     def fleet(self) -> Fleet:
         """What the clusters of both sides say."""
-        from ..review.impact.origin import Fleet
+        from ...review.impact.origin import Fleet
 
         before, after = (policies.all() if policies else () for policies in (self.old, self.new))
         return Fleet.of(before, after, pins())
@@ -186,7 +186,7 @@ def sides(options: argparse.Namespace) -> Iterator[Sides]:
 
 def beside_of(folder: Path) -> Callable[[str], bytes | None]:
     """Reads files of the project that FOLDER is rendered in, where that isn't the one that is looked at."""
-    from ..text.regular import read_regular
+    from ...text.regular import read_regular
 
     def read(name: str) -> bytes | None:
         there = folder.resolve().parent / Path(name).name
@@ -198,7 +198,7 @@ def beside_of(folder: Path) -> Callable[[str], bytes | None]:
 
 def listed(folder: Path) -> list[Foreign]:
     """What lies in FOLDER and its indexes don't list; nothing where it has no index, and so was not rendered by us."""
-    from ..compiler.index import clusters_in
+    from ...compiler.index import clusters_in
     from .strays import by_index
 
     return by_index(folder) if clusters_in(folder) else []
@@ -206,10 +206,10 @@ def listed(folder: Path) -> list[Foreign]:
 
 def folder_side(folder: Path) -> Side:
     """What stands in FOLDER, which has a folder for each cluster; every file is read."""
-    from ..compiler.dist import HEADER
-    from ..compiler.folders import regular_files
-    from ..review.diff.sides import Side, Texts, without_header
-    from ..text.regular import read_regular
+    from ...compiler.dist import HEADER
+    from ...compiler.folders import regular_files
+    from ...review.diff.sides import Side, Texts, without_header
+    from ...text.regular import read_regular
 
     if not folder.is_dir():
         raise refusal("GPU027", "folder", folder=folder)
@@ -246,9 +246,9 @@ class New:
 
 def new_side(project: Project) -> tuple[Texts, New]:
     """What the policies render to. Raises FindingsError where a rule refuses one."""
-    from ..compiler import fleet
-    from ..compiler.dist import header
-    from ..review.diff.sides import Texts
+    from ...compiler import fleet
+    from ...compiler.dist import header
+    from ...review.diff.sides import Texts
 
     sources = fleet.compiled(project, common.select([]))
     texts = Texts()
@@ -259,9 +259,9 @@ def new_side(project: Project) -> tuple[Texts, New]:
 
 def side_of(project: Project, sources: Sequence[Source], texts: Texts, title: str) -> Side:
     """What the policies SOURCES render to; clusters of one spec share a mapping."""
-    from ..compiler import fleet
-    from ..compiler.engine import EngineTexts
-    from ..review.diff.sides import Side
+    from ...compiler import fleet
+    from ...compiler.engine import EngineTexts
+    from ...review.diff.sides import Side
 
     shapes: dict[str, tuple[Files, EngineTexts]] = {}
     engine: dict[str, Files] = {}
@@ -277,7 +277,7 @@ def side_of(project: Project, sources: Sequence[Source], texts: Texts, title: st
 
 def pins() -> Iterator[tuple[str, str]]:
     """The images of images.lock, and the digests that they are pinned to; nothing where it can't be read."""
-    from .images import locked
+    from ..images import locked
 
     with suppress(GpustackError):
         yield from ((name, each.digest) for name, each in (locked() or {}).items())

@@ -26,11 +26,11 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from ..model import Finding, GpustackError, InputError, MissingToolError
-from ..policy.loading.brought import LIMITS, LIST
-from ..text import programs
-from ..text.regular import read_regular
-from .refusals import refusal
+from ...model import Finding, GpustackError, InputError, MissingToolError
+from ...policy.loading.brought import LIMITS, LIST
+from ...text import programs
+from ...text.regular import read_regular
+from ..refusals import refusal
 
 ATTRIBUTES = ".gitattributes"
 CONVERTED = ("filter", "ident", "working-tree-encoding")
@@ -149,7 +149,7 @@ def answer(done: subprocess.CompletedProcess[bytes], what: str, reference: str =
 
 def no_such_revision(reference: str, root: Path | None) -> Finding:
     """The finding for a REFERENCE that the clone in ROOT doesn't have, with those that it has."""
-    from ..catalog._lookup import nearest
+    from ...catalog._lookup import nearest
 
     words = [
         "for-each-ref",

@@ -9,9 +9,9 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from ..model import Finding, few
-from . import common
-from .refusals import said
+from ...model import Finding, few
+from .. import common
+from ..refusals import said
 
 SHOWN = 5
 
@@ -37,7 +37,7 @@ def missing(options: argparse.Namespace) -> list[Finding]:
 
 def unstaged(out: Path) -> list[str]:
     """The files below OUT that differ from those which Git has staged, less those of policies that Git doesn't know."""
-    from .affected import Files, below, concerned
+    from ..affected import Files, below, concerned
     from .git import Git
 
     git = Git("--staged compares with what is about to be committed", "install Git, or leave out --staged")

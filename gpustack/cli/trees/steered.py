@@ -13,11 +13,11 @@ from collections.abc import Iterable, Iterator, Mapping, Set
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..text.regular import read_regular
+from ...text.regular import read_regular
 from .git import Entry, blob_name
 
 if TYPE_CHECKING:
-    from ..review.steering import Content
+    from ...review.steering import Content
     from .git import Git
 
 MARKS = {"120000": b"link\n", "100755": b"executable\n"}
@@ -31,7 +31,7 @@ def touched(git: Git, merged: Mapping[str, Entry], staged: Mapping[str, Entry], 
     """The files that are not as they are MERGED and that nobody else judges, by their paths from the current folder.
     STAGED is what is in the index, OUT the rendered folder.
     """
-    from ..review.steering import inert
+    from ...review.steering import inert
 
     rendered = f"{out}/"
     committed = (path for side in (merged, staged) for path in side if not path.startswith(rendered))
@@ -55,7 +55,7 @@ def touched_above(git: Git, commit: str) -> dict[str, Content]:
     """The files above the current folder, up to the repository's top, that may steer it and are not as COMMIT has them,
     by their paths from there. Of what lies beside the project, other teams' folders, nothing is said.
     """
-    from ..review.steering import around, inert_above
+    from ...review.steering import around, inert_above
 
     ups = ["../" * count for count in range(1, git.prefix.count("/") + 1)]
     if not ups:
@@ -114,7 +114,7 @@ def _is(git: Git, shown: Shown | None, entry: Entry | None, *, lines: bool = Fal
 
 def _known() -> Iterator[str]:
     """The files of the current folder that are known to steer, ignored ones too."""
-    from ..review.steering import FOLDERS, steers
+    from ...review.steering import FOLDERS, steers
 
     for entry in sorted(os.scandir("."), key=lambda one: one.name):
         known = [each for each in FOLDERS if each.startswith(f"{entry.name.lower()}/")]
