@@ -51,6 +51,10 @@ test-engines: venv-dev control-plane engines go ## Test with whole Argo CD and w
 test-browser: venv-dev venv-docs chromium ## Test report and documentation in Chromium without a window (as root, installs Debian's where there is none)
 	$(BIN)/pytest -q tests/browser $(ARGS)
 
+.PHONY: test-machines
+test-machines: venv-dev venv-fleet venv-objects ## Test fleet work on several machines: Dask workers, and a cache in an object store
+	$(BIN)/pytest -q tests/machines $(ARGS)
+
 .PHONY: laptop-cluster
 laptop-cluster: venv-dev control-plane ## Run the cluster of docs/tutorial.md until Ctrl-C (the first time builds it: 10 minutes)
 	@PYTHONPATH=. $(BIN)/python tools/laptop_cluster.py
@@ -98,8 +102,8 @@ clean: ## Remove everything that was made here, but not dist/
 	rm -rf .venv .tools .cache build release .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
-.PHONY: venv-runtime venv-dev venv-schemas venv-release venv-lock venv-sign venv-docs kubeconform control-plane engines debian-root chromium go
-venv-runtime venv-dev venv-schemas venv-release venv-lock venv-sign venv-docs: venv-%:
+.PHONY: venv-runtime venv-dev venv-schemas venv-release venv-lock venv-sign venv-docs venv-fleet venv-objects kubeconform control-plane engines debian-root chromium go
+venv-runtime venv-dev venv-schemas venv-release venv-lock venv-sign venv-docs venv-fleet venv-objects: venv-%:
 	@tools/venv.sh $*
 
 kubeconform: # the second opinion of `gpustack validate`

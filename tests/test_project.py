@@ -156,7 +156,7 @@ def test_make_help_lists_each_target() -> None:
     shown = subprocess.run(["make"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
     targets = set(
         "help setup render check validate test explore test-control-plane test-engines test-browser".split()
-        + "laptop-cluster site lint format bench schemas lock release clean".split()
+        + "test-machines laptop-cluster site lint format bench schemas lock release clean".split()
     )
     assert set(re.findall(r"^  make ([a-z-]+) +\S", shown, re.MULTILINE)) == targets
 

@@ -27,6 +27,7 @@ group() {
 pin runtime pyproject.toml "$@"
 group build "$@" --constraint requirements/runtime.txt
 pin dev pyproject.toml --group dev "$@" --constraint requirements/runtime.txt --constraint requirements/build.txt
-for name in docs go lock reconciler release schemas sign; do
+pin fleet pyproject.toml --group fleet "$@" --constraint requirements/runtime.txt
+for name in docs go lock objects reconciler release schemas sign; do
   group "$name" "$@"
 done

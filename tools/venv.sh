@@ -3,7 +3,7 @@
 #
 #   tools/venv.sh runtime   .venv with what `gpustack` needs to run
 #   tools/venv.sh dev       .venv with that and with what tests and lint need
-#   tools/venv.sh NAME      .tools/NAME-venv from requirements/NAME.txt
+#   tools/venv.sh NAME      .tools/NAME-venv from requirements/NAME.txt, which for `fleet` has all of runtime.txt as well
 #
 # An environment keeps a record of what it was made from: the contents of the files, the place, the interpreter. It is
 # current while the record is still true. Times of files are not looked at, so a fresh clone, a switched branch or a

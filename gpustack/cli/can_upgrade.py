@@ -62,7 +62,7 @@ def answered(options: argparse.Namespace, asked: dict[str, str]) -> list[tuple[s
 
     paths, seen, pools = common.select(options.policies), locked() or {}, options.pool
     told: list[tuple[str, Finding]] = []
-    with common.project(options) as project, Executor(project.jobs, len(paths)) as executor:
+    with common.project(options) as project, Executor(project.jobs, len(paths), project.scheduler) as executor:
         progress = common.progress_line(options)
         every, then = sources.read_all(project, paths, executor, progress), []
         read = {each.path: sources.load_policy(each.path, project.root, project.store) for each in every}

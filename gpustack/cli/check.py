@@ -20,15 +20,17 @@ from .trees import staged, strays
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     common.add_project(parser)
     common.add_today(parser)
+    common.add_shard(parser)
     staged.add_argument(parser)
 
 
 def run(options: argparse.Namespace) -> int:
-    paths = common.select(options.policies)
+    paths = common.sharded(common.select(options.policies), options.shard)
+    everything = not options.policies and options.shard is None
     with common.project(options) as project:
-        outcome = fleet.stale(project, paths, prune=not options.policies, progress=common.progress_line(options))
+        outcome = fleet.stale(project, paths, prune=everything, progress=common.progress_line(options))
     outcome = dataclasses.replace(outcome, changes=[with_index(change) for change in outcome.changes])
-    chosen = [change.cluster for change in outcome.changes] if options.policies else None
+    chosen = None if everything else [change.cluster for change in outcome.changes]
     hidden = strays.beside_git(outcome.foreign, outcome.changes, Path(options.out), chosen)
     outcome = dataclasses.replace(outcome, foreign=tuple(sorted([*outcome.foreign, *hidden])))
     old = [change for change in outcome.changes if change.any]

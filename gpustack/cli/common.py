@@ -10,15 +10,20 @@ import difflib
 import fnmatch
 import os
 import sys
+import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from ..compiler.cache import Store, private_store, salt, untrusted
+from ..compiler.cache import Store, private_folder, salt, untrusted
 from ..compiler.fleet import Progress, Project
 from ..model import Finding, InputError, whole
 from .refusals import refusal, said
 from .text import print_findings
 from .trees import links
+
+if TYPE_CHECKING:
+    from ..compiler.shared import Shared
 
 POLICIES = "policies"
 MOST_JOBS = 512
@@ -31,10 +36,29 @@ def add_compiling(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--jobs", type=processes, metavar="N", help="processes to use (default: one per processor)")
 
 
+def add_executor(parser: argparse.ArgumentParser) -> None:
+    """The option of verbs that compile fleets."""
+    parser.add_argument(
+        "--executor",
+        type=scheduler,
+        default="",
+        metavar="dask://HOST:PORT",
+        help="let the workers of this Dask scheduler compile (default: this machine)",
+    )
+
+
+def add_shard(parser: argparse.ArgumentParser) -> None:
+    """The option of verbs that one machine of several may do its part of."""
+    parser.add_argument(
+        "--shard", type=shard, metavar="K/N", help="only the clusters of part K of N, for machines side by side"
+    )
+
+
 def add_policies(parser: argparse.ArgumentParser) -> None:
     """Options of every verb that reads policies."""
     add_clusters(parser)
     add_compiling(parser)
+    add_executor(parser)
 
 
 def add_clusters(parser: argparse.ArgumentParser) -> None:
@@ -71,6 +95,7 @@ def add_base(parser: argparse.ArgumentParser, *, default: str | None) -> None:
         "--out", metavar="DIR", default="dist", help="where rendered manifests stand in Git (default: dist)"
     )
     add_compiling(parser)
+    add_executor(parser)
 
 
 def add_today(parser: argparse.ArgumentParser) -> None:
@@ -138,6 +163,29 @@ def processes(text: str) -> int:
     return value
 
 
+def scheduler(text: str) -> str:
+    from ..compiler.distant import dask_address
+
+    if text and not dask_address(text):
+        raise argparse.ArgumentTypeError(f"{text!r} is not dask://HOST:PORT, nor dask+tls://HOST:PORT")
+    return text
+
+
+def shard(text: str) -> tuple[int, int]:
+    part, _, parts = text.partition("/")
+    number, of = whole(part), whole(parts)
+    if not number or not of or number > of:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a part: write K/N, 1/16 for the first of 16")
+    return number, of
+
+
+def sharded(paths: Sequence[Path], part: tuple[int, int] | None) -> list[Path]:
+    """Those of PATHS that are in PART, by their names: a cluster stays in its part when others come and go."""
+    if part is None:
+        return list(paths)
+    return [path for path in paths if zlib.crc32(path.stem.encode()) % part[1] == part[0] - 1]
+
+
 @contextlib.contextmanager
 def project(options: argparse.Namespace) -> Iterator[Project]:
     """The project in the current folder."""
@@ -145,7 +193,10 @@ def project(options: argparse.Namespace) -> Iterator[Project]:
         raise InputError.of("GPU027", "--out is empty", remedy="name a folder, or leave it out: dist")
     links.refuse(options.out)
     with store(options) as opened:
-        yield Project(Path.cwd(), Path(options.out), opened, options.jobs, getattr(options, "today", None))
+        today, asked = getattr(options, "today", None), getattr(options, "executor", "")
+        if asked and not (opened.shared and opened.shared.writes):
+            raise InputError(said("GPU985", address=asked))
+        yield Project(Path.cwd(), Path(options.out), opened, options.jobs, today, asked)
 
 
 @contextlib.contextmanager
@@ -157,23 +208,40 @@ def store(options: argparse.Namespace) -> Iterator[Store]:
         folder = None
     from ..policy.loading.brought import brought_by
 
-    more = brought_by(Path.cwd()).digest
-    with private_store(more) if folder is None else contextlib.nullcontext(Store(folder, salt(more))) as opened:
-        yield opened
+    named = salt(brought_by(Path.cwd()).digest)
+    with private_folder() if folder is None else contextlib.nullcontext(folder) as used:
+        yield Store(used, named, None if options.no_cache else shared_cache())
+
+
+def shared_cache() -> Shared | None:
+    """The cache that other machines have, too, where GPUSTACK_CACHE is the address of one that answers."""
+    address = os.environ.get("GPUSTACK_CACHE", "")
+    if "://" not in address:
+        return None
+    from ..compiler.shared import Shared
+
+    shared = Shared(address, os.environ.get("GPUSTACK_CACHE_WRITE", "") not in {"", "0"})
+    trouble = shared.trouble()
+    if trouble:
+        print_findings([said("GPU984", severity="warning", address=address, trouble=trouble)], sys.stderr)
+    return None if trouble else shared
 
 
 def elsewhere_in(project: Project, root: Path) -> Project:
     """PROJECT for policies whose repository is ROOT: with the same cache, as far as it brings along the same."""
     from ..policy.loading.brought import brought_by
 
-    store = Store(project.store.root, salt(brought_by(root).digest))
+    store = Store(project.store.root, salt(brought_by(root).digest), project.store.shared)
     return dataclasses.replace(project, root=root, store=store)
 
 
 def cache_folder() -> Path | None:
-    """$GPUSTACK_CACHE, else gpustack/ in the user's cache folder, or None for a user who has no home."""
-    if os.environ.get("GPUSTACK_CACHE"):
-        return Path(os.environ["GPUSTACK_CACHE"])
+    """$GPUSTACK_CACHE where that is a folder, else gpustack/ in the user's cache folder, or None for a user who has no
+    home.
+    """
+    named = os.environ.get("GPUSTACK_CACHE", "")
+    if named and "://" not in named:
+        return Path(named)
     base = Path(os.environ.get("XDG_CACHE_HOME", ""))
     home = Path(os.path.expanduser("~"))  # noqa: PTH111 - Path.home() raises where there is none, this leaves the ~
     if base.is_absolute():  # by the XDG rules, one that is relative counts as not set

@@ -23,6 +23,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--changed-since", metavar="REF", help="only clusters whose policy or layers differ from this Git revision"
     )
+    common.add_shard(parser)
     staged.add_argument(parser)
 
 
@@ -30,7 +31,8 @@ def run(options: argparse.Namespace) -> int:
     paths = common.select(options.policies)
     if options.changed_since is not None:
         paths = common.changed_since(options.changed_since, paths)
-    everything = not options.policies and options.changed_since is None
+    paths = common.sharded(paths, options.shard)
+    everything = not options.policies and options.changed_since is None and options.shard is None
     refuse_strangers(paths, options.out)
     with common.project(options) as project:
         outcome = fleet.render(project, paths, prune=everything, progress=common.progress_line(options))

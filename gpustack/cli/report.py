@@ -59,7 +59,7 @@ def fleet(options: argparse.Namespace) -> list[Section]:
     paths = common.select([])
     with common.project(options) as project:
         linted = lint(project, paths)
-        with Executor(project.jobs, len(paths)) as executor:
+        with Executor(project.jobs, len(paths), project.scheduler) as executor:
             sources, _ = read_sources(project, paths, executor, lambda *_: None)
         beside = [] if options.base is not None else strays(project, paths)
         read, known = Policies(project, sources), dict[str, dict[str, str]]()

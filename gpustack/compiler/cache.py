@@ -18,15 +18,20 @@ import os
 import shutil
 import stat
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..text.programs import of_work_tree
 from ..text.regular import open_regular
 
+if TYPE_CHECKING:
+    from .shared import Shared
+
 KEPT_SALTS = 4
+SHARED = frozenset({"component", "stack"})
+"""Kinds of values that mean the same on every machine; others know of files, and of times, of one."""
 MEMORY_BYTES = 32 * 1024 * 1024
 FRESH = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
 """How a new entry is opened: neither through a link to elsewhere nor into a pipe that nobody reads."""
@@ -72,6 +77,14 @@ def own_files(package: Path) -> Iterator[Path]:
         yield from (path for path in files if path.is_file())
 
 
+@cache
+def _of_machines(salt: str) -> str:
+    """The folder of what machines share that render with one version of everything."""
+    from .shared import made_with
+
+    return digest(salt, made_with())[:32]
+
+
 def ours_alone(state: os.stat_result) -> bool:
     """Whether the file or folder with STATE belongs to us, or to root, and nobody else can write to it."""
     return state.st_uid in {os.geteuid(), 0} and not state.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
@@ -94,16 +107,20 @@ def untrusted(root: Path) -> str:
 
 
 class Store:
-    """Values (JSON objects) by kind and key, below `root`/<salt>/. Keeps recently used ones in memory."""
+    """Values (JSON objects) by kind and key, below `root`/<salt>/. Keeps recently used ones in memory.
 
-    def __init__(self, root: Path, salt: str) -> None:
-        self.root, self.salt = root, salt
+    What is not here may be `shared` with other machines: `bring` fetches it, `hand_on` gives what was put since.
+    """
+
+    def __init__(self, root: Path, salt: str, shared: Shared | None = None) -> None:
+        self.root, self.salt, self.shared = root, salt, shared
         self._folder = root / salt[:32]
         self._memory: dict[tuple[str, str], tuple[int, dict[str, Any]]] = {}
         self._size = 0
+        self._fresh: dict[tuple[str, str], bytes] = {}
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return (Store, (self.root, self.salt))
+        return (Store, (self.root, self.salt, self.shared))
 
     def _path(self, kind: str, key: str) -> str:
         return f"{self._folder}/{kind}/{key[:2]}/{key[2:]}"
@@ -128,16 +145,46 @@ class Store:
                 data = file.read()
         except OSError:
             return None
+        return self._opened(kind, key, data)
+
+    def _opened(self, kind: str, key: str, data: bytes) -> dict[str, Any] | None:
+        """The value in the entry DATA, None where it is damaged."""
         if len(data) < 64 or self._seal(kind, key, data[65:]) != data[:64]:
             return None
         value: dict[str, Any] = json.loads(data[65:])
         self._remember(kind, key, value, len(data))
         return value
 
+    def bring(self, kind: str, keys: Iterable[str]) -> None:
+        """Fetch those of KEYS that are not here and that others may have."""
+        if self.shared is None:
+            return
+        absent = {self._name(kind, key): key for key in keys if self.get(kind, key) is None}
+        for name, data in self.shared.read(absent).items():
+            if self._opened(kind, absent[name], data) is not None:
+                self._keep(kind, absent[name], data)
+
+    def hand_on(self) -> None:
+        """Give others what was put here since the last time, as far as it means the same to them."""
+        if self._fresh and self.shared is not None:
+            self.shared.write({self._name(*which): data for which, data in self._fresh.items()})
+        self._fresh.clear()
+
+    def _name(self, kind: str, key: str) -> str:
+        """An entry's name among those that are shared."""
+        return f"{_of_machines(self.salt)}/{kind}/{key[:2]}/{key[2:]}"
+
     def put(self, kind: str, key: str, value: dict[str, Any]) -> None:
         """Store VALUE. Another process that stores the same key at the same time does no harm."""
         payload = json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode("utf-8", "surrogatepass")
         self._remember(kind, key, value, len(payload))
+        data = self._seal(kind, key, payload) + b"\n" + payload
+        self._keep(kind, key, data)
+        if self.shared is not None and self.shared.writes and kind in SHARED:
+            self._fresh[kind, key] = data
+
+    def _keep(self, kind: str, key: str, data: bytes) -> None:
+        """Write the entry DATA to disk."""
         path = self._path(kind, key)
         with contextlib.suppress(OSError):
             folder = os.path.dirname(path)  # noqa: PTH120 - a hot path
@@ -149,7 +196,7 @@ class Store:
                 descriptor = os.open(temporary, FRESH, 0o600)
             try:
                 with open(descriptor, "wb") as file:  # noqa: PTH123 - a descriptor, not a path
-                    file.write(self._seal(kind, key, payload) + b"\n" + payload)
+                    file.write(data)
                 os.replace(temporary, path)  # noqa: PTH105 - as above
             except OSError:
                 with contextlib.suppress(OSError):
@@ -184,9 +231,7 @@ def make_private(folder: Path, root: Path) -> None:
 
 
 @contextlib.contextmanager
-def private_store(more: str = "") -> Iterator[Store]:
-    """A store of this run alone (`--no-cache`): workers still hand results to each other through it. MORE is as for
-    `salt`.
-    """
+def private_folder() -> Iterator[Path]:
+    """A folder for a store of this run alone (`--no-cache`): workers still hand results to each other through it."""
     with tempfile.TemporaryDirectory(prefix="gpustack-") as folder:
-        yield Store(Path(folder), salt(more))
+        yield Path(folder)

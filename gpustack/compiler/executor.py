@@ -1,10 +1,10 @@
 """The one seam for fleet work: map a picklable pure function over items.
 
-Today a pool of processes. A distributed engine plugs in here, so nothing above assumes one machine: functions take and
-return plain values and find shared results in the store that they are given.
+A pool of processes, or, for functions whose results are left in the store, the workers of a Dask scheduler
+(distant.py). So nothing above assumes one machine: functions take and return plain values.
 
-Workers are forked where the system allows it and no Node runs yet (no second start-up, shared memory), and die with
-their parent, so a killed render leaves nothing running behind it.
+Workers are forked where the system allows it and neither Node nor a shared cache was asked yet (no second start-up,
+shared memory), and die with their parent, so a killed render leaves nothing running behind it.
 """
 
 from __future__ import annotations
@@ -41,8 +41,11 @@ def available_cpus() -> int:
 class Executor:
     """Maps functions over items with up to `jobs` processes; results come in the order of the items."""
 
-    def __init__(self, jobs: int | None = None, items: int | None = None) -> None:
-        """With ITEMS, the most that any `map` will be given, there are no more processes than those."""
+    def __init__(self, jobs: int | None = None, items: int | None = None, scheduler: str = "") -> None:
+        """With ITEMS, the most that any `map` will be given, there are no more processes than those. SCHEDULER is
+        Dask's address, "" for none.
+        """
+        self.scheduler = scheduler
         jobs = jobs or available_cpus()
         self.jobs = jobs if items is None else max(1, min(jobs, items))
         self._pool: ProcessPoolExecutor | None = None
@@ -60,19 +63,35 @@ class Executor:
         """Whether `map` works COUNT items off in this process."""
         return self.jobs == 1 or count < SMALL
 
-    def map(self, function: Callable[[T], R], items: Sequence[T], *, worth: int = 1, warm: bool = False) -> Iterator[R]:
+    def map(
+        self,
+        function: Callable[[T], R],
+        items: Sequence[T],
+        *,
+        worth: int = 1,
+        warm: bool = False,
+        far: bool = False,
+    ) -> Iterator[R]:
         """FUNCTION of each item. An exception of one ends the iteration with it.
 
+        FAR: another machine may do it: items begin with their project, and results that matter are in its store.
         WORTH: so many items are worth a process; with less than twice as many, one does it all. WARM: processes that
         are there already know what FUNCTION needs, so they work however few items off, and none is started for it.
         Raises GpustackError when a worker was killed, which is what systems do when memory runs out.
         """
+        if far and self.scheduler and items:
+            from .distant import mapped
+
+            yield from mapped(self.scheduler, function, items)
+            return
         if (self._pool is None if warm else self.alone(len(items))) or not items:
             yield from map(function, items)
             return
         if self._pool is None:
-            # A forked worker would talk to its parent's Node, and all of them at once, where there is one already.
-            method = "fork" if sys.platform == "linux" and "jsii" not in sys.modules else "spawn"
+            # A forked worker would talk to its parent's Node, and all of them at once, where there is one already; and
+            # it would have the connections to a shared cache, but none of the threads that serve them.
+            alone = sys.platform == "linux" and sys.modules.keys().isdisjoint({"jsii", "fsspec"})
+            method = "fork" if alone else "spawn"
             self._pool = ProcessPoolExecutor(
                 self.jobs, multiprocessing.get_context(method), initializer=_begin, initargs=(os.getpid(), LIMITS)
             )

@@ -30,7 +30,7 @@ from .folders import locked
 from .foreign import Foreign
 from .judge import Decisions, GroupedFinding, also, due, group
 from .sources import Progress, Project, Source
-from .stack import RefusedError, Stack, compile_stack, finding_of, plain, stored_stack
+from .stack import RefusedError, Stack, bring_stacks, compile_stack, finding_of, plain, stored_stack
 
 if TYPE_CHECKING:
     from ..policy.language.spec import ClusterPolicySpec
@@ -101,7 +101,8 @@ def judge_sources(
     todo = [(project, key, same[0].spec, decisions.rules) for key, same in by_key.items() if same[0].spec]
     results: dict[str, list[Finding]] = {}
     refused: set[str] = set()
-    for done, (key, findings, good) in enumerate(executor.map(_compile, todo, worth=STACKS_PER_NODE), 1):
+    bring_stacks((key for _, key, *_ in todo), project.store)
+    for done, (key, findings, good) in enumerate(executor.map(_compile, todo, worth=STACKS_PER_NODE, far=True), 1):
         results[key] = [finding_of(item) for item in findings]
         refused.update(() if good else [key])
         progress("compiling", done, len(todo))
@@ -215,7 +216,7 @@ def render(
     """Render PATHS. With PRUNE, clusters of this project in the output folder that no path describes any more are
     removed.
     """
-    with Executor(project.jobs, len(paths)) as executor:
+    with Executor(project.jobs, len(paths), project.scheduler) as executor:
         policies = sources.read_all(project, paths, executor, progress)
         findings, stacks = compile_sources(project, policies, executor, progress)
         with locked(project.out):
@@ -257,7 +258,7 @@ def write_all(
 
 def compiled(project: Project, paths: Sequence[Path], progress: Progress = lambda *_: None) -> list[Source]:
     """PATHS as sources whose stacks are in the store; nothing is written to the output folder."""
-    with Executor(project.jobs) as executor:
+    with Executor(project.jobs, scheduler=project.scheduler) as executor:
         policies = sources.read_all(project, paths, executor, progress)
         compile_sources(project, policies, executor, progress)
     return policies
@@ -340,7 +341,7 @@ def stale(
     project: Project, paths: Sequence[Path], *, prune: bool = False, progress: Progress = lambda *_: None
 ) -> Outcome:
     """What `render` would change, found by reading every file; nothing is written to the output folder."""
-    with Executor(project.jobs, len(paths)) as executor:
+    with Executor(project.jobs, len(paths), project.scheduler) as executor:
         policies = sources.read_all(project, paths, executor, progress)
         findings, stacks = compile_sources(project, policies, executor, progress)
         pairs = list(executor.map(_compare, [(project, source) for source in policies]))

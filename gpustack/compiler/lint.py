@@ -31,7 +31,7 @@ class Lint:
 
 def lint(project: sources.Project, paths: Sequence[Path], progress: sources.Progress = lambda *_: None) -> Lint:
     """Run all rules on PATHS. Equal findings of many clusters are one; errors come first, then warnings, then notes."""
-    with Executor(project.jobs, len(paths)) as executor:
+    with Executor(project.jobs, len(paths), project.scheduler) as executor:
         usable, unusable = sources.read_sources(project, paths, executor, progress)
         decisions, wrong = read_decisions(project, paths)
         judgement = fleet.judge_sources(project, usable, decisions, executor, progress, notes=True)

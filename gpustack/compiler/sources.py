@@ -44,7 +44,8 @@ REMEMBERED = 64
 class Project:
     """Where a render reads and writes. `root` is what file names in messages and headers are relative to.
 
-    `today` is the day by which waivers expire and findings begin to count; None: none does.
+    `today` is the day by which waivers expire and findings begin to count; None: none does. `scheduler` is the address
+    of who has stacks compiled elsewhere, "" for nobody (distant.py).
     """
 
     root: Path
@@ -52,6 +53,7 @@ class Project:
     store: Store
     jobs: int | None = None
     today: datetime.date | None = None
+    scheduler: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -97,6 +97,7 @@ def compile_stack(spec: ClusterPolicySpec, key: str, store: Store, tolerated: Co
     kept = [plain(finding) for finding in findings]
     more = {} if plan is None else {"plan": plan}
     store.put("stack", key, {"minor": minor, "components": list(components), "findings": kept, **more})
+    store.hand_on()
     return Stack(key, minor, files, tuple(findings), plan)
 
 
@@ -150,6 +151,15 @@ def stored_stack(key: str, store: Store) -> Stack | None:
     return Stack(key, entry["minor"], files, tuple(map(finding_of, entry["findings"])), entry.get("plan"))
 
 
+def bring_stacks(keys: Iterable[str], store: Store) -> None:
+    """Fetch the stacks KEYS, with their components, that are not in the store and that others may have."""
+    if store.shared is not None:
+        wanted = list(keys)
+        store.bring("stack", wanted)
+        entries = [store.get("stack", key) or {"components": []} for key in wanted]
+        store.bring("component", dict.fromkeys(component for entry in entries for component in entry["components"]))
+
+
 def plain(finding: Finding) -> list[Any]:
     """A finding without its location, which belongs to a file and not to a spec, for the store."""
     fields = [finding.rule, finding.severity, finding.what, finding.path, finding.why, finding.remedy]
@@ -184,11 +194,10 @@ def component_results(spec: ClusterPolicySpec, minor: str, store: Store) -> dict
 
     Results are handed on, not fetched back: a store that can't be written holds little of what it is given.
     """
-    results: dict[str, Result] = {}
-    absent: list[tuple[Entry | TeamEntry, Inputs, str]] = []
     errors: list[Finding] = []
     marks = marks_of(spec)
     marked_as = (marks.key,) if marks else ()
+    asked: list[tuple[Entry | TeamEntry, Inputs, str]] = []
     for entry in entries_of(spec):
         try:
             inputs = entry.inputs(spec)
@@ -197,10 +206,11 @@ def component_results(spec: ClusterPolicySpec, minor: str, store: Store) -> dict
             continue
         if inputs is not None:
             key = digest("component", entry.id, minor, spec.cluster.namespace, inputs.digest(), *marked_as)
-            results[key] = store.get("component", key) or {}
-            if not results[key]:
-                absent.append((entry, inputs, key))
+            asked.append((entry, inputs, key))
     refuse(errors)
+    store.bring("component", (key for *_, key in asked))
+    results: dict[str, Result] = {key: store.get("component", key) or {} for *_, key in asked}
+    absent = [each for each in asked if not results[each[2]]]
     if absent:
         synthesised = synthesiser()([(entry, inputs) for entry, inputs, _ in absent])
         for entry, _, key in absent:

@@ -72,7 +72,7 @@ class Bench:
 
     def groups(self) -> dict[str, Callable[[], Iterator[Figure]]]:
         """What --only may name."""
-        from tests.bench import diff, lint, mig, reconciler
+        from tests.bench import diff, lint, machines, mig, reconciler
 
         return {
             "one": self.one,
@@ -83,6 +83,7 @@ class Bench:
             "update": self.update,
             "lint": functools.partial(lint.figures, self),
             "diff": functools.partial(diff.figures, self),
+            "machines": functools.partial(machines.figures, self),
             "mig": functools.partial(mig.figures, self),
             "reconciler": functools.partial(reconciler.figures, self),
             "helm": self.helm,

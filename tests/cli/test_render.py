@@ -398,3 +398,34 @@ def test_a_stranger_does_not_replace_a_cluster(project: Project) -> None:
     assert "GPU037" in done.err
     assert "--out" in done.err
     assert project.run("render", "mine/a.yaml", "--out", "other").code == 0
+
+
+def test_parts_of_a_fleet(project: Project) -> None:
+    """Machines side by side each render a part: no cluster is in two parts or in none, a part takes nothing of the
+    others away and calls nothing of them stale, and whoever renders all after them changes nothing but what is gone.
+    """
+    names = [f"c{number}" for number in range(9)]
+    for name in names:
+        project.policy(name)
+    project.policy("gone")
+    project.run("render")
+    (project.folder / "policies/gone.yaml").unlink()
+    shutil.rmtree(project.dist / "c1")
+    parts = []
+    for part in ("1/3", "2/3", "3/3"):
+        ran = project.run("render", "--shard", part, "--format", "json")
+        parts.append({each["name"] for each in ran.json["clusters"]})
+        assert project.run("check", "--shard", part).code == 0
+        assert (project.dist / "gone").exists()
+    assert sorted(name for part in parts for name in part) == names
+    assert all(len(part) < 9 for part in parts)
+    assert project.run("check").code == 3  # of `gone`
+    assert project.run("render").out.splitlines()[-1] == "9 clusters rendered into dist, 0 changed, 1 removed"
+
+
+@pytest.mark.parametrize("word", ["0/3", "4/3", "3", "a/b", "1/", "-1/3"])
+def test_parts_that_are_not_there(project: Project, word: str) -> None:
+    """Refused as an argument, with the form."""
+    project.policy("a")
+    ran = project.run("render", f"--shard={word}")
+    assert (ran.code, "is not a part: write K/N" in ran.err) == (4, True)

@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpustack.compiler import cache
-from gpustack.compiler.cache import KEPT_SALTS, Store, digest, own_digest, own_files, private_store
+from gpustack.compiler.cache import KEPT_SALTS, Store, digest, own_digest, own_files, private_folder
 from tests.odd import ODD, make_odd
 
 SALT = "a" * 64
@@ -202,10 +202,10 @@ def test_other_versions_are_forgotten(tmp_path: Path) -> None:
 
 def test_private_store() -> None:
     """The store of --no-cache lives as long as the run."""
-    with private_store() as store:
+    with private_folder() as root:
+        store = Store(root, SALT)
         store.put("kind", "key1", VALUE)
         assert fresh(store).get("kind", "key1") == VALUE
-        root = store.root
     assert not root.exists()
 
 

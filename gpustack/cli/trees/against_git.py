@@ -236,7 +236,7 @@ class Merged(Policies):
                 fresh.append(at)
             else:
                 known.append(seen)
-        with Executor(project.jobs, len(fresh)) as executor:
+        with Executor(project.jobs, len(fresh), project.scheduler) as executor:
             self._write(project, fresh)
             more, _ = sources.read_sources(project, fresh, executor, lambda *_: None)
         super().__init__(project, [*known, *more], same)

@@ -79,7 +79,7 @@ class Beside(Policies):
         from ...compiler.executor import Executor
 
         wanted = [self.sources[name] for name in clusters if name in self.sources]
-        with suppress(GpustackError), Executor(self.project.jobs) as executor:
+        with suppress(GpustackError), Executor(self.project.jobs, scheduler=self.project.scheduler) as executor:
             fleet.compile_sources(self.project, wanted, executor, lambda *_: None)
 
     def spec(self, cluster: str) -> Spec:
@@ -110,6 +110,6 @@ def beside(folder: Path, side: Side, project: Project) -> Policies | None:
         paths = policy_files(root / common.POLICIES, common.POLICIES)
     except GpustackError:
         return None
-    with Executor(project.jobs, len(paths)) as executor:
+    with Executor(project.jobs, len(paths), project.scheduler) as executor:
         sources, _ = read_sources(there, paths, executor, lambda *_: None)
     return Beside(there, sources, side)
