@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ..model import Finding, InputError
 from . import common
@@ -13,6 +13,7 @@ from .refusals import refusal, said
 from .saving import save
 
 if TYPE_CHECKING:
+    from ..compiler.cache import Store
     from ..moving.adopt import Adopted
     from ..moving.adopt.documents import Item
     from ..moving.adopt.installation import Installation
@@ -36,6 +37,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="a variable of a template, or a field of the policy: cluster.platform=eks-al2023; may be repeated",
     )
     connect.add_connection(parser)
+    several = "each INPUT (or NAME=INPUT,..., or entry of one folder) and --context A,B is a cluster; --out is a folder"
+    parser.add_argument("--fleet", action="store_true", help=several)
     parser.add_argument("--keep-release", action="store_true", help="take the release that runs, not the newest")
     parser.add_argument("--no-cache", action="store_true", help="compute everything again; the result is the same")
     parser.add_argument("--format", choices=["text", "json"], default="text", help="how to print the report")
@@ -50,24 +53,81 @@ def answer(text: str) -> tuple[str, str]:
 
 
 def run(options: argparse.Namespace) -> int:
+    if options.fleet:
+        return run_fleet(options)
+    out = Path(options.out) if options.out else None
+    taken(out)
+    with common.store(options) as store:
+        adopted = adopted_of(options, named(options), dict(options.answers), store)
+    if out is not None:
+        save(out, adopted.text, "the policy", "name another file with --out")
+    return tell([adopted], options, {options.out or "": adopted.text})
+
+
+def run_fleet(options: argparse.Namespace) -> int:
+    """Adopt several clusters, and write what they share into layers."""
+    from ..moving.adopt import fleet
+    from ..moving.adopt.write import HEAD
+
+    adopted: dict[str, Adopted] = {}
+    with common.store(options) as store:
+        for name, more in (known := clusters(options)).items():
+            answers = {key: value for key, value in options.answers if key.partition(":")[0] not in known}
+            answers |= {key.partition(":")[2]: value for key, value in options.answers if key.startswith(f"{name}:")}
+            one = argparse.Namespace(**{**vars(options), **more})
+            adopted[name] = adopted_of(one, name, answers, store)
+    texts = fleet.files(adopted, f"{HEAD} --fleet")
+    for file, text in texts.items() if options.out else ():
+        taken(Path(options.out, file))
+    for file, text in texts.items() if options.out else ():
+        save(Path(options.out, file), text, "the policy", "name another folder with --out")
+    return tell(list(adopted.values()), options, texts)
+
+
+def clusters(options: argparse.Namespace) -> dict[str, dict[str, Any]]:
+    """The inputs and the context of each cluster: of each INPUT, of each entry of a folder that is the only one, and of
+    each context. Raises InputError where two would have one name.
+    """
+    from ..moving.adopt.documents import ENDINGS
+    from ..moving.adopt.pools import plain
+
+    words = list(options.inputs)
+    if len(words) == 1 and Path(words[0]).is_dir():
+        entries = sorted(Path(words[0]).iterdir())
+        words = [str(each) for each in entries if each.suffix in ENDINGS or each.is_dir()]
+    stems = [Path(word).stem for word in words]
+    found: list[tuple[str, dict[str, Any]]] = []
+    for word, stem in zip(words, stems, strict=True):
+        name, equals, paths = word.partition("=")
+        known = stem if stems.count(stem) == 1 else Path(word).absolute().parent.name
+        found.append((name if equals else known, {"inputs": paths.split(",") if equals else [word], "context": None}))
+    found += [(each, {"inputs": [], "context": each}) for each in (options.context or "").split(",") if each]
+    names = [plain(name, 0, {}) for name, _ in found]
+    if twice := sorted({name for name in names if names.count(name) > 1}):
+        raise refusal("GPU049", "twice", names=", ".join(twice))
+    return {name: more for name, (_, more) in zip(names, found, strict=True)}
+
+
+def taken(out: Path | None) -> None:
+    """Refuse to write over a file OUT that adopt hasn't written."""
+    from ..moving.adopt.write import HEAD
+
+    if out is not None and out.is_file() and HEAD not in out.read_text("utf-8", "replace")[:200]:
+        raise refusal("GPU049", "there", out=out)
+
+
+def adopted_of(options: argparse.Namespace, name: str, answers: dict[str, str], store: Store) -> Adopted:
+    """The policy of the cluster NAME, of its inputs in OPTIONS."""
     from ..moving import adopt
     from ..moving.adopt.write import HEAD
 
-    out = Path(options.out) if options.out else None
-    if out is not None and out.is_file() and HEAD not in out.read_text("utf-8", "replace")[:200]:
-        raise refusal("GPU049", "there", out=out)
-    answers = dict(options.answers)
     context = adopt.read_all(options.inputs, answers, looked_at(options))
     names = options.inputs or [f"the cluster {options.context or 'of the kubeconfig'}"]
     if not context.installation.told:
         raise InputError(nothing(names, context.installation))
-    own = {name: value for name, value in answers.items() if name not in context.reader.used}
+    own = {key: value for key, value in answers.items() if key not in context.reader.used}
     head = f"{HEAD} from {', '.join(dict.fromkeys(Path(word).name for word in names))}"
-    with common.store(options) as store:
-        adopted = adopt.adopt(context.installation, named(options), own, store, keep=options.keep_release, head=head)
-    if out is not None:
-        save(out, adopted.text, "the policy", "name another file with --out")
-    return tell(adopted, options)
+    return adopt.adopt(context.installation, name, own, store, keep=options.keep_release, head=head)
 
 
 def looked_at(options: argparse.Namespace) -> list[Item]:
@@ -87,23 +147,27 @@ def named(options: argparse.Namespace) -> str:
     return plain(Path(options.out or [*options.inputs, options.context or "cluster"][0]).stem, 0, {})
 
 
-def tell(adopted: Adopted, options: argparse.Namespace) -> int:
-    """Print the report, and the policy where it goes to no file; 2 where it doesn't render yet."""
+def tell(clusters: list[Adopted], options: argparse.Namespace, texts: dict[str, str]) -> int:
+    """Print the report of each of CLUSTERS, and TEXTS where they go to no file; 2 where one doesn't render yet."""
     from ..moving.adopt import report
     from .text import document, plain, print_findings, printable, say
 
-    code = 2 if adopted.findings or any(note.sort == "open" for note in adopted.notes) else 0
+    findings = [finding for each in clusters for finding in each.findings]
+    code = 2 if findings or any(note.sort == "open" for each in clusters for note in each.notes) else 0
     if options.format == "json":
-        print(document(code, [plain(each) for each in adopted.findings], **report.data(adopted)))
+        told = [report.data(each) for each in clusters]
+        more = {"clusters": told, "files": texts} if options.fleet else told[0]
+        print(document(code, [plain(each) for each in findings], **more))
         return code
     if not options.out:
-        sys.stdout.write(adopted.text)
+        sys.stdout.write("---\n".join(texts.values()))
     stream = sys.stdout if options.out else sys.stderr
-    for line in report.lines(adopted):
-        say(printable(line), stream)
-    if adopted.findings:
-        say("The policy doesn't render yet:", stream)
-        print_findings(adopted.findings, sys.stderr)
+    for each in clusters:
+        for line in report.lines(each):
+            say(printable(line), stream)
+        if each.findings:
+            say("The policy doesn't render yet:", stream)
+            print_findings(each.findings, sys.stderr)
     return code
 
 

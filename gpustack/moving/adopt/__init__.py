@@ -35,16 +35,21 @@ __all__ = ["Adopted", "adopt", "read_all"]
 
 @dataclass
 class Adopted:
-    """The policy of a cluster as TEXT, and what is to be said: FINDINGS keep it from rendering. `rolls` says by which
+    """The policy of a cluster, HEAD above it, and what is to be said: FINDINGS keep it from rendering. `rolls` says by which
     fields each DaemonSet that runs differs from what is rendered; none: its pods stay."""
 
     name: str
-    text: str
+    head: list[str]
     draft: Draft
     wanted: Leaves
     dropped: int
     findings: list[Finding] = field(default_factory=list)
     rolls: dict[str, list[str]] = field(default_factory=dict)
+
+    @property
+    def text(self) -> str:
+        """The policy."""
+        return text_of(self.name, self.draft.spec, self.draft.leaves, self.head)
 
     @property
     def notes(self) -> list[Note]:
@@ -81,7 +86,7 @@ def adopt(
     findings, _ = render(made, store)
     gone = [f"{note.path} {note.why}" for note in installation.notes if note.why.startswith("had no effect")]
     gone = [*gone[:MOST], *([f"and {len(gone) - MOST} more"] if len(gone) > MOST else [])]
-    return Adopted(name, text_of(name, made, [head, *gone]), made, wanted, dropped, findings, rolls)
+    return Adopted(name, [head, *gone], made, wanted, dropped, findings, rolls)
 
 
 def render(made: Draft, store: Store, tolerated: Container[str] = ()) -> tuple[list[Finding], list[Body]]:

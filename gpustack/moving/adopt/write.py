@@ -6,7 +6,7 @@ What the text says is read back and compared: a comment must never change a poli
 from __future__ import annotations
 
 import io
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import ruamel.yaml
@@ -14,22 +14,22 @@ from ruamel.yaml.comments import CommentedMap, CommentedSeq
 from ruamel.yaml.scalarstring import DoubleQuotedScalarString, LiteralScalarString
 
 from gpustack.model import Path, printable
-from gpustack.policy.loading.envelope import API_VERSION
+from gpustack.policy.loading.envelope import API_VERSION, Kind
 from gpustack.text.emit import emit, emit_value
 from gpustack.text.read import parse
 
 from .installation import Leaves
-from .spec import Draft
 
 HEAD = "Written by `gpustack adopt`"
 """How a file begins that adopt may write anew."""
 
 
-def text_of(name: str, made: Draft, lines: Iterable[str]) -> str:
-    """The policy of the cluster NAME; LINES are comments for its head."""
-    spec = ordered(made.spec)
-    body = {"apiVersion": API_VERSION, "kind": "ClusterPolicy", "metadata": {"name": name}, "spec": spec}
-    root = commented(body, (), {("spec", *path): said for path, said in made.leaves.items()})
+def text_of(
+    name: str, spec: Mapping[str, Any], leaves: Leaves, lines: Iterable[str], kind: Kind = "ClusterPolicy"
+) -> str:
+    """The policy or layer NAME with SPEC, of which LEAVES tell the places; LINES are comments for its head."""
+    body = {"apiVersion": API_VERSION, "kind": kind, "metadata": {"name": name}, "spec": ordered(spec)}
+    root = commented(body, (), {("spec", *path): said for path, said in leaves.items()})
     yaml = ruamel.yaml.YAML()
     yaml.width = 110
     yaml.indent(mapping=2, sequence=2, offset=0)
@@ -40,11 +40,11 @@ def text_of(name: str, made: Draft, lines: Iterable[str]) -> str:
     return written if parse(written, name) == body else f"{head}{emit(body)}"
 
 
-def ordered(spec: dict[str, Any]) -> dict[str, Any]:
+def ordered(spec: Mapping[str, Any]) -> dict[str, Any]:
     """SPEC with its sections in the order of the language."""
     from gpustack.policy.language.spec import PolicySpec
 
-    known = list(PolicySpec.model_fields)
+    known = ["extends", *PolicySpec.model_fields]
     return dict(sorted(spec.items(), key=lambda item: known.index(item[0]) if item[0] in known else len(known)))
 
 

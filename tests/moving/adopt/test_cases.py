@@ -39,7 +39,7 @@ def test_a_policy_is_adopted_as_itself(release: str, name: str, project: Project
     """Whatever a policy says, the one that is written of it has the same effective spec, and is no longer."""
     policy = case(release, name).policy
     made = adopted(project, json.dumps(policy))
-    written = parse(text_of("x", made, ["head"]), "x")["spec"]
+    written = parse(text_of("x", made.spec, made.leaves, ["head"]), "x")["spec"]
     assert load_values(written).model_dump() == load_values(policy["spec"]).model_dump()
     assert len(json.dumps(written)) <= len(json.dumps(policy["spec"]))
     assert made.installation.notes == []

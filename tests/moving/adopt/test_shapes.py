@@ -466,7 +466,7 @@ def test_whatever_stands_there(name: str, chance: Random) -> None:
             Path(file).write_text(yaml.safe_dump_all(documents))
         with contextlib.suppress(InputError):
             made = draft(read_all(list(shape.files), {}).installation, {}, keep=chance.random() < 0.5)
-            parse(text_of("x", made, ["head"]), "x")
+            parse(text_of("x", made.spec, made.leaves, ["head"]), "x")
 
 
 def spot(data: Any, chance: Random) -> None:

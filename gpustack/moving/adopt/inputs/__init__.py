@@ -17,10 +17,10 @@ from gpustack.text.read import Document
 
 from ..documents import ENDINGS, Item, Reader, files
 from ..installation import Installation, understood
-from . import argocd, bundles, elsewhere, flux, helm, objects, policy, shell, terraform
+from . import argocd, bundles, elsewhere, flux, helm, objects, overlays, policy, shell, terraform
 from .context import Context, expanded
 
-MODULES = (policy, objects, flux, argocd, bundles, terraform, helm, elsewhere, shell)
+MODULES = (policy, objects, flux, argocd, overlays, bundles, terraform, helm, elsewhere, shell)
 
 
 def read_all(named: Sequence[str], answers: Mapping[str, str], live: Sequence[Item] = ()) -> Context:
@@ -31,6 +31,7 @@ def read_all(named: Sequence[str], answers: Mapping[str, str], live: Sequence[It
             context.known[display(path, File.cwd())] = path
     for name, path in context.known.items():
         context.items += [each for item in context.reader.items(path, name) for each in expanded(item)]
+    overlays.build(context)
     return look(context)
 
 
@@ -43,7 +44,7 @@ def look(context: Context) -> Context:
         with understood(f"the {item.text_at('kind')}", item.where()):
             kinds[item.text_at("kind")](item, context)
     for item in context.items:
-        if item.text_at("kind") and not bundles.is_overlay(item):
+        if item.text_at("kind") and not overlays.is_overlay(item):
             if item.text_at("kind") not in kinds:
                 objects.other(item, context)
                 with understood(f"the {item.text_at('kind')}", item.where()):

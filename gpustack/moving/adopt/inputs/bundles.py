@@ -1,11 +1,8 @@
-"""Fleet's fleet.yaml, and what is said of an overlay of kustomize."""
+"""Fleet's fleet.yaml."""
 
 from __future__ import annotations
 
-from pathlib import PurePath
-
 from ..documents import Item
-from . import elsewhere
 from .context import CHART, Context
 
 
@@ -35,26 +32,5 @@ def fleet(item: Item, context: Context) -> None:
         installation.tell("customized", f"targetCustomizations[{index}]", where, values=values)
 
 
-PLAIN = {
-    *("apiVersion", "kind", "metadata", "namespace", "resources", "helmCharts", "helmGlobals"),
-    *("configMapGenerator", "generatorOptions", "configurations"),
-}
-"""What an overlay may say of which nothing has to be built: the files are read as they stand."""
-
-
-def is_overlay(item: Item) -> bool:
-    """Whether ITEM is a kustomization.yaml, which may lack its kind."""
-    return PurePath(item.file).stem == "kustomization" and isinstance(item.data, dict)
-
-
-def overlay(item: Item, context: Context) -> None:
-    """Ask for what an overlay builds to: it may fetch from anywhere, and patches alone are not an installation."""
-    elsewhere.read(item, context)
-    context.installation.namespace = context.installation.namespace or item.text_at("namespace")
-    remote = any("://" in str(each) or ".." in str(each) for each in item.get("resources") or [])
-    if remote or not set(item.data) <= PLAIN:
-        context.installation.tell("overlay", item.file, item.where(), folder=PurePath(item.file).parent)
-
-
 KINDS: dict[str, object] = {}
-FILES = ((is_overlay, overlay), (is_fleet, fleet))
+FILES = ((is_fleet, fleet),)
