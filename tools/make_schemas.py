@@ -267,7 +267,7 @@ def ours() -> dict[tuple[str, str], Schema]:
     import yaml
 
     found: dict[tuple[str, str], Schema] = {}
-    for path in sorted(OWN_CRDS.glob("*.gpustack.dev.yaml")):
+    for path in (*sorted(OWN_CRDS.glob("*.gpustack.dev.yaml")), OWN_CRDS / "clusterpolicies.nvidia.com.yaml"):
         spec = yaml.safe_load(path.read_bytes())["spec"]
         for entry in spec["versions"]:
             schema = close(entry["schema"]["openAPIV3Schema"])

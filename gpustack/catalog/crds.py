@@ -12,6 +12,7 @@ from gpustack.catalog._lookup import UnknownName, nearest
 
 NFD, DRA = "node feature discovery", "the DRA driver, for compute domains"
 CRDS: Mapping[str, str] = {
+    "clusterpolicies.nvidia.com": "programs that read the operator's ClusterPolicy",
     "computedomaincliques.resource.nvidia.com": DRA,
     "computedomains.resource.nvidia.com": DRA,
     "nodefeaturegroups.nfd.k8s-sigs.io": NFD,

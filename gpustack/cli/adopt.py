@@ -39,6 +39,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     connect.add_connection(parser)
     several = "each INPUT (or NAME=INPUT,..., or entry of one folder) and --context A,B is a cluster; --out is a folder"
     parser.add_argument("--fleet", action="store_true", help=several)
+    tries = "ask the cluster what an apply would make of its DaemonSets: a dry run, which needs the right to patch them"
+    parser.add_argument("--try", dest="tries", action="store_true", help=tries)
     parser.add_argument("--keep-release", action="store_true", help="take the release that runs, not the newest")
     parser.add_argument("--no-cache", action="store_true", help="compute everything again; the result is the same")
     parser.add_argument("--format", choices=["text", "json"], default="text", help="how to print the report")
@@ -120,6 +122,7 @@ def adopted_of(options: argparse.Namespace, name: str, answers: dict[str, str], 
     """The policy of the cluster NAME, of its inputs in OPTIONS."""
     from ..moving import adopt
     from ..moving.adopt.write import HEAD
+    from .live import connect
 
     context = adopt.read_all(options.inputs, answers, looked_at(options))
     names = options.inputs or [f"the cluster {options.context or 'of the kubeconfig'}"]
@@ -127,7 +130,29 @@ def adopted_of(options: argparse.Namespace, name: str, answers: dict[str, str], 
         raise InputError(nothing(names, context.installation))
     own = {key: value for key, value in answers.items() if key not in context.reader.used}
     head = f"{HEAD} from {', '.join(dict.fromkeys(Path(word).name for word in names))}"
-    return adopt.adopt(context.installation, name, own, store, keep=options.keep_release, head=head)
+    adopted = adopt.adopt(context.installation, name, own, store, keep=options.keep_release, head=head)
+    if options.tries:
+        connect.run(options, lambda cluster: tried(cluster, adopted))
+    return adopted
+
+
+async def tried(cluster: Any, adopted: Adopted) -> None:
+    """Let the API server say, by a dry run, which template each DaemonSet of ADOPTED that runs would have."""
+    from ..live.state import kind_of
+    from ..moving.adopt.carry import fields
+    from ..reconciler.shell.cluster import ApiError
+
+    live = {body["metadata"]["name"]: body for body in adopted.draft.installation.of_kind("DaemonSet")}
+    for body in adopted.sets:
+        name, space = body["metadata"]["name"], body["metadata"]["namespace"]
+        if name not in adopted.rolls:
+            continue
+        try:
+            made = (await cluster.apply(kind_of(body).raw, name, body, namespace=space, dry_run=True)).body
+            adopted.rolls[name] = fields(live[name], made["spec"]["template"])
+        except ApiError as error:
+            adopted.rolls[name] = [f"a refusal: {error}"]
+    adopted.tried = True
 
 
 def looked_at(options: argparse.Namespace) -> list[Item]:
@@ -136,6 +161,8 @@ def looked_at(options: argparse.Namespace) -> list[Item]:
     from .live import connect
 
     if options.inputs and not (options.context or options.kubeconfig):
+        if options.tries:
+            raise refusal("GPU049", "untried")
         return []
     return connect.run(options, lambda cluster: look(cluster, options.namespace, connect.DEFAULT_NAMESPACE))
 

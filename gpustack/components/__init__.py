@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 from .registry import REGISTRY
 
 if TYPE_CHECKING:
+    from .base.compat import Compat as Compat
     from .base.extra_objects import ExtraObjects as ExtraObjects
     from .base.extra_objects import ExtraWorkloads as ExtraWorkloads
     from .base.namespace import Namespace as Namespace

@@ -66,6 +66,7 @@ REGISTRY: tuple[Entry, ...] = (
     Entry("runtime-classes", "toolkit", "runtime_classes", "RuntimeClasses"),
     Entry("nfd", "nfd", "nfd", "NodeFeatureDiscovery", dra=True, guarded=True),
     Entry("extra-objects", "base", "extra_objects", "ExtraObjects", dra=True),
+    Entry("compat", "base", "compat", "Compat", dra=True),
     Entry("configs", "plugin", "configs", "Configs", dra=True),
     Entry("driver", "driver", "driver", "Driver", guarded=True),
     Entry("nvidia-drivers", "driver", "nvidia_drivers", "NvidiaDrivers", dra=True, guarded=True),

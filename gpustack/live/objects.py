@@ -96,13 +96,18 @@ def _short(value: Any) -> str:
     return text if len(text) <= 60 else f"{text[:57]}..."
 
 
-def operator(namespace: str, state: State) -> Iterator[Hit]:
-    """The operator's Deployment, while a pod of it works."""
+def operator(rendered: Sequence[Body], namespace: str, state: State) -> Iterator[Hit]:
+    """The operator's Deployment, while a pod of it works, or where it would find a copy of ours to act on."""
+    copied = any(body["kind"] == "ClusterPolicy" for body in rendered)
     for body in state.of("Deployment", namespace):
         ours = body["metadata"]["name"] == OPERATOR
         component = (body["metadata"].get("labels") or {}).get("app.kubernetes.io/component") == OPERATOR
-        if (ours or component) and (body.get("status") or {}).get("readyReplicas"):
+        if not ours and not component:
+            continue
+        if (body.get("status") or {}).get("readyReplicas"):
             yield Hit("LIV103", f"Deployment {namespace}/{body['metadata']['name']} runs")
+        if copied:
+            yield Hit("LIV104", f"Deployment {namespace}/{body['metadata']['name']} is there, and compat.clusterPolicy")
 
 
 def missing(namespace: str, state: State) -> Iterator[Hit]:

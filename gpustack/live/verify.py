@@ -53,7 +53,7 @@ def texts() -> Any:
 def verify(expected: Expected, state: State) -> list[Finding]:
     """What is amiss, the worst first; the same of many nodes is one finding."""
     hits = [*objects.of_kinds(state), *objects.unseen(state), *objects.drift(expected.rendered, state)]
-    hits += objects.operator(expected.namespace, state)
+    hits += objects.operator(expected.rendered, expected.namespace, state)
     hits += nodes.of_pools(expected.cluster, state)
     hits += objects.missing(expected.namespace, state)
     hits += objects.of_pods(expected.namespace, state)

@@ -119,3 +119,23 @@ def test_the_plan_is_followed_word_for_word(plane: ControlPlane, project: Projec
     assert {name for name in after if after[name] != before[name]} == set(ROLLS)
     assert not plane.admin.find("Deployment", "gpu-operator", "gpu-operator")
     assert plane.admin.find("nvidia.com/v1alpha1/NVIDIADriver", "default")
+
+
+def test_the_api_server_says_what_an_apply_would_make_of_what_runs(plane: ControlPlane, project: Project) -> None:
+    """`adopt --try`: by a dry run the drivers would be what they are, the operands that roll are those of the facts, and
+    nothing is written.
+    """
+    install(plane, prepared(project, POOLED))
+    config = plane.kubeconfig("admin", plane.token)
+    before = plane.admin.list("DaemonSet", "gpu-operator")
+    words = ("adopt", "--kubeconfig", config, "--try", "--out", "y.yaml", "--format", "json")
+    ran = project.run(*words, "--set", "cluster.platform=generic")
+    assert (ran.json["tried"], ran.json["findings"]) == (True, []), ran.out
+    told = {each["name"]: each["fields"] for each in ran.json["daemonSets"]}
+    assert {name for name, fields in told.items() if fields} == set(ROLLS) & set(told)
+    assert sum("driver" in name for name in told) == 1
+    after = plane.admin.list("DaemonSet", "gpu-operator")
+    versions = [[each["metadata"]["resourceVersion"] for each in bodies] for bodies in (before, after)]
+    assert versions[0] == versions[1]
+    files = project.run("adopt", "dump.json", "--try")
+    assert (files.code, "--context" in files.err) == (4, True)

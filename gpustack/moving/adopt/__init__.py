@@ -36,7 +36,8 @@ __all__ = ["Adopted", "adopt", "read_all"]
 @dataclass
 class Adopted:
     """The policy of a cluster, HEAD above it, and what is to be said: FINDINGS keep it from rendering. `rolls` says by which
-    fields each DaemonSet that runs differs from what is rendered; none: its pods stay."""
+    fields each DaemonSet that runs differs from what is rendered; none: its pods stay. SETS are those that are rendered;
+    TRIED: the API server has said what it would make of them."""
 
     name: str
     head: list[str]
@@ -45,6 +46,8 @@ class Adopted:
     dropped: int
     findings: list[Finding] = field(default_factory=list)
     rolls: dict[str, list[str]] = field(default_factory=dict)
+    sets: list[Body] = field(default_factory=list)
+    tried: bool = False
 
     @property
     def text(self) -> str:
@@ -80,13 +83,18 @@ def adopt(
     rolls: dict[str, list[str]] = {}
     live = [body for body in installation.of_kind("DaemonSet") if body.get("spec", {}).get("template")]
     if live and bodies:
-        sets = {str(body["metadata"]["name"]): body for body in bodies if body["kind"] == "DaemonSet"}
+        sets = sets_of(bodies)
         with understood("a DaemonSet"):
             made.carried, rolls = carried(live, sets, installation.of_kind("ControllerRevision"))
-    findings, _ = render(made, store)
+    findings, bodies = render(made, store)
     gone = [f"{note.path} {note.why}" for note in installation.notes if note.why.startswith("had no effect")]
     gone = [*gone[:MOST], *([f"and {len(gone) - MOST} more"] if len(gone) > MOST else [])]
-    return Adopted(name, [head, *gone], made, wanted, dropped, findings, rolls)
+    return Adopted(name, [head, *gone], made, wanted, dropped, findings, rolls, [*sets_of(bodies).values()])
+
+
+def sets_of(bodies: list[Body]) -> dict[str, Body]:
+    """The DaemonSets among BODIES by name."""
+    return {str(body["metadata"]["name"]): body for body in bodies if body["kind"] == "DaemonSet"}
 
 
 def render(made: Draft, store: Store, tolerated: Container[str] = ()) -> tuple[list[Finding], list[Body]]:

@@ -114,6 +114,11 @@ def left(live: Body, rendered: Body, entry: Body | None) -> list[str]:
         if "called" in entry:
             rename(template, rendered["metadata"]["name"], entry["called"])
         fill(Carried.model_validate(entry), template["spec"])
+    return fields(live, template)
+
+
+def fields(live: Body, template: Body) -> list[str]:
+    """The fields by which TEMPLATE differs from that of the DaemonSet LIVE."""
     return [line.partition(": ")[0].removeprefix(".") for line in differences(live["spec"]["template"], template)]
 
 

@@ -35,7 +35,7 @@ def lines(adopted: Adopted) -> Iterator[str]:
     yield f"Effective spec: {same} of {len(adopted.wanted)} values that the inputs say are the policy's"
     yield from (f"  {shown(path)}: {was!r} becomes {now!r}" for path, was, now in other)
     if adopted.rolls:
-        yield "DaemonSets that run:"
+        yield f"DaemonSets that run{', as the API server would write them' if adopted.tried else ''}:"
         for name, fields in sorted(adopted.rolls.items()):
             yield f"  {name}: {fate(fields)}"
 
@@ -76,5 +76,6 @@ def data(adopted: Adopted) -> dict[str, Any]:
         "daemonSets": [
             {"name": name, "rolls": bool(fields), "fields": fields} for name, fields in sorted(adopted.rolls.items())
         ],
+        "tried": adopted.tried,
         "policy": adopted.text,
     }

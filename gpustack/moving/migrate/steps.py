@@ -91,6 +91,9 @@ class Planner:
         if bad:
             said = "; ".join(f"{each.name}: {each.why}" for each in bad)
             return Step("next", said, (), "; ".join(dict.fromkeys(each.remedy for each in bad)))
+        if any(body["kind"] == "ClusterPolicy" for _, body in self.render.bodies):
+            said = "the policy renders a ClusterPolicy, and the operator's own is the way back; it would act on either"
+            return Step("next", said, (), "leave out spec.compat.clusterPolicy: who reads one finds the operator's")
         if outdated := list(behind(self.seen)):
             said = f"{'; '.join(outdated)}: whoever comes next rolls them"
             return Step("next", said, (), "let the operator finish its roll, then make the plan again")

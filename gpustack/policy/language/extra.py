@@ -1,4 +1,4 @@
-"""`extraObjects` and `references`: what a policy brings along, and what others bring."""
+"""`extraObjects`, `references` and `compat`: what a policy brings along, what others bring, and what they look for."""
 
 from __future__ import annotations
 
@@ -14,6 +14,14 @@ from gpustack.model import DEEPEST, Path
 from .base import Section
 from .forms import Form, form, refuse, refuse_at
 from .types import DNS_LABEL, KIND, ConfigKey, DnsLabel, DnsSubdomain, Kind
+
+
+class Compat(Section):
+    """What other software finds of the operator where it looks for one. Nothing here acts on it."""
+
+    clusterPolicy: bool | None = None
+    """Whether the effective settings are rendered as an inert ClusterPolicy of the operator, with an open definition of
+    its kind, for programs that read one. Not where an operator runs. Absent: false."""
 
 
 class Reference(Section):

@@ -23,7 +23,7 @@ from .dashboards import Dashboards
 from .dcgm import Dcgm, DcgmExporter
 from .device_plugin import DevicePlugin, Gfd
 from .driver import Driver
-from .extra import Manifest, Reference
+from .extra import Compat, Manifest, Reference
 from .gitops import GitOps
 from .gpu_cluster import ComputeDomainsBesideThePlugin, GpuCluster
 from .guards import Guards
@@ -119,6 +119,8 @@ class PolicySpec(Section):
     none."""
     references: list[Reference] = items()
     """Objects that others put into the cluster, so that names which point at them are known to exist. Absent: none."""
+    compat: Compat = section()
+    """What other software finds of the operator where it looks for one."""
     drivers: list[NvidiaDriver] = items()
     """Drivers for groups of nodes, with `driver.useNvidiaDriverCRD` or `gpuCluster`. Absent: none."""
     gpuCluster: GpuCluster | None = None

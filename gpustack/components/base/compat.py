@@ -1,0 +1,34 @@
+"""The operator's ClusterPolicy as an inert copy, for those who read one to learn how GPUs are set up.
+
+Solves: schedulers and monitoring stacks ask the cluster for a ClusterPolicy, and behave as if there were no GPUs, or
+guess, where there is none. Nothing acts on the copy: it has the effective settings, and no status that could be taken
+for somebody's word. It has no mark that would tell an operator to keep off, which takes the oldest one for its own; so
+`verify` and `migrate` refuse it where an operator is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import ClassVar
+
+from ...model import Body, Stage
+from ..component import Component
+from ..crds import crd
+from ..parts.kube import metadata
+from .compat_inputs import CompatInputs
+
+NAME = "cluster-policy"
+"""As the chart calls it (operator.md 1), and whoever asks for one by name."""
+NOTE = {"gpustack.dev/inert": "a copy for readers: nothing acts on it; the policy in Git is what counts"}
+
+
+class Compat(Component[CompatInputs]):
+    """A ClusterPolicy that nobody acts on, and the definition of its kind."""
+
+    stage: ClassVar[Stage] = "base"
+
+    def manifests(self, inputs: CompatInputs) -> Iterator[Body]:
+        yield from (crd(name) for name in inputs.crds)
+        version = {"app.kubernetes.io/version": inputs.release}  # the chart's; KAI asks for it (docs/components/compat.md)
+        meta = metadata(NAME, labels=version, annotations=NOTE)
+        yield {"apiVersion": "nvidia.com/v1", "kind": "ClusterPolicy", "metadata": meta, "spec": inputs.spec}
