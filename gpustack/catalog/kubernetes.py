@@ -28,7 +28,7 @@ FILE_TEMPLATE = "{{.ResourceKind}}{{if ne .Group .ResourceAPIVersion}}-{{.Group}
 """`file_name` in the words of kubeconform's -schema-location. For the core group its .Group is the version."""
 
 CLUSTER_SCOPED = frozenset({
-    "APIService", "CertificateSigningRequest", "ClusterQueue", "ClusterRole", "ClusterRoleBinding",
+    "APIService", "CertificateSigningRequest", "ClusterPolicy", "ClusterQueue", "ClusterRole", "ClusterRoleBinding",
     "CustomResourceDefinition", "DeviceClass", "FlowSchema", "IngressClass", "MutatingWebhookConfiguration",
     "Namespace", "Node", "NodeFeatureRule", "NodePolicy", "PersistentVolume", "PriorityClass",
     "PriorityLevelConfiguration", "Queue", "ResourceFlavor", "RuntimeClass", "SecurityContextConstraints",

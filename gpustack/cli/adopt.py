@@ -79,7 +79,7 @@ def run_fleet(options: argparse.Namespace) -> int:
             one = argparse.Namespace(**{**vars(options), **more})
             adopted[name] = adopted_of(one, name, answers, store)
     texts = fleet.files(adopted, f"{HEAD} --fleet")
-    for file, text in texts.items() if options.out else ():
+    for file in texts if options.out else ():
         taken(Path(options.out, file))
     for file, text in texts.items() if options.out else ():
         save(Path(options.out, file), text, "the policy", "name another folder with --out")

@@ -42,11 +42,14 @@ class Builder:
     """Turns a graph of nodes into plain data. A value with aliases is built once and shared.
 
     A number that begins with a zero is refused: YAML 1.2 reads 0440 as 440, and kubectl as 288. With `as_kubectl` it is
-    what kubectl makes of it, for manifests that others apply.
+    what kubectl makes of it, for manifests that others apply. With a list TWICE the last of equal keys counts, as with
+    Helm and kubectl, and each is noted there with its line; else they are refused.
     """
 
-    def __init__(self, text: str, file: str, *, as_kubectl: bool = False) -> None:
-        self.as_kubectl = as_kubectl
+    def __init__(
+        self, text: str, file: str, *, as_kubectl: bool = False, twice: list[tuple[str, int]] | None = None
+    ) -> None:
+        self.as_kubectl, self.twice = as_kubectl, twice
         self.text = text
         self.file = file
         self.shared: dict[int, Any] | None = {} if "*" in text else None
@@ -121,8 +124,10 @@ class Builder:
                 name = self.build(key)
                 if type(name) is not str:
                     self.refuse_key(key, name)
-            if name in data:
+            if name in data and self.twice is None:
                 self.refuse_duplicate(node, key, name)
+            elif name in data and self.twice is not None:
+                self.twice.append((name, key.start_mark.line + 1))
             data[name] = self.build(value)
         if merged:
             if len(merged) > 1:

@@ -50,15 +50,16 @@ def parse(text: str, file: str) -> dict[str, Any]:
     return data
 
 
-def value(text: str, file: str) -> tuple[Node, Any] | None:
-    """Return the value that TEXT holds and its node, None where it holds none. Raises InputError, see `read`."""
+def value(text: str, file: str, twice: list[tuple[str, int]] | None = None) -> tuple[Node, Any] | None:
+    """Return the value that TEXT holds and its node, None where it holds none; TWICE as Builder takes it. Raises
+    InputError, see `read`."""
     nodes = compose(text, file)
     if not nodes:
         return None
     if len(nodes) > 1:
         _refuse_second(nodes[1], text, file)
     check_expansion(nodes[0], text, file)
-    return nodes[0], Builder(text, file).build(nodes[0])
+    return nodes[0], Builder(text, file, twice=twice).build(nodes[0])
 
 
 def _refuse_second(node: Node, text: str, file: str) -> None:

@@ -7,6 +7,7 @@ and with who wrote which field.
 from __future__ import annotations
 
 import copy
+import json
 import os
 import subprocess
 from collections.abc import Iterator
@@ -122,13 +123,16 @@ def test_the_plan_is_followed_word_for_word(plane: ControlPlane, project: Projec
 
 
 def test_the_api_server_says_what_an_apply_would_make_of_what_runs(plane: ControlPlane, project: Project) -> None:
-    """`adopt --try`: by a dry run the drivers would be what they are, the operands that roll are those of the facts, and
-    nothing is written.
+    """`adopt --try`: by a dry run the drivers would be what they are, the operands that roll are those of the facts,
+    and nothing is written.
     """
-    install(plane, prepared(project, POOLED))
+    objects = prepared(project, POOLED)
+    install(plane, objects)
+    nodes = {"apiVersion": "v1", "kind": "List", "items": [each for each in objects if each["kind"] == "Node"]}
+    project.write("nodes.json", json.dumps(nodes))
     config = plane.kubeconfig("admin", plane.token)
     before = plane.admin.list("DaemonSet", "gpu-operator")
-    words = ("adopt", "--kubeconfig", config, "--try", "--out", "y.yaml", "--format", "json")
+    words = ("adopt", "nodes.json", "--kubeconfig", config, "--try", "--out", "y.yaml", "--format", "json")
     ran = project.run(*words, "--set", "cluster.platform=generic")
     assert (ran.json["tried"], ran.json["findings"]) == (True, []), ran.out
     told = {each["name"]: each["fields"] for each in ran.json["daemonSets"]}

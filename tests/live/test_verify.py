@@ -103,12 +103,12 @@ def cluster() -> list[Body]:
     return [node("a"), node("b"), pod("d-a", "a"), pod("d-b", "b"), *copy.deepcopy(RENDERED), copy.deepcopy(DAEMONS)]
 
 
-def found(bodies: list[Body], **unread: str) -> list[Finding]:
+def found(bodies: list[Body], rendered: list[Body] = RENDERED, **unread: str) -> list[Finding]:
     """What is amiss in a cluster of BODIES."""
     sections: dict[str, Any] = {"nodePools": POOLS, "reconciler": RECONCILER, "driver": {"version": "580.126.20"}}
     state = of_files(bodies)
     state.unread = {Kind("v1", kind, "gpu-operator"): why for kind, why in unread.items()}
-    return verify(Expected(resolve(spec(**sections)), RENDERED), state)
+    return verify(Expected(resolve(spec(**sections)), rendered), state)
 
 
 def test_a_sound_cluster_is_quiet() -> None:
@@ -268,11 +268,22 @@ def test_a_fault_is_named(name: str) -> None:
 
 def test_every_text_is_needed_and_explained() -> None:
     """Each id is found by a test, and has its line on the page."""
-    tested = {rule for _, rule, _, _ in FAULTS.values()} | {"LIV001", "LIV002", "LIV203", "LIV604"}
+    tested = {rule for _, rule, _, _ in FAULTS.values()} | {"LIV001", "LIV002", "LIV104", "LIV203", "LIV604"}
     tested |= {"LIV003", "LIV405"}  # below, test_host_version.py
     assert tested == texts().keys()
     page = (ROOT / "docs" / "verify.md").read_text(encoding="utf-8")
     assert all(f"| {rule} | {each['severity']} | {each['title']} |" in page for rule, each in texts().items())
+
+
+def test_a_copy_beside_an_operator() -> None:
+    """A rendered ClusterPolicy is fine by itself; beside an operator's Deployment, even one that is stopped, it is an
+    error, for that would act on it."""
+    copied = {"apiVersion": "nvidia.com/v1", "kind": "ClusterPolicy", "metadata": {"name": "cluster-policy"}}
+    bodies = [*cluster(), copied]
+    assert found(bodies, [*RENDERED, copied]) == []
+    (finding,) = found([*bodies, {**OPERATOR, "status": {}}], [*RENDERED, copied])
+    assert (finding.rule, finding.severity) == ("LIV104", "error")
+    assert "compat.clusterPolicy" in finding.remedy
 
 
 def test_one_finding_for_many_nodes() -> None:

@@ -44,6 +44,7 @@ OF_OURS = {
     *(
         "release",
         "defaults",
+        "compat",
         "cluster",
         "nodePools",
         "nfd",

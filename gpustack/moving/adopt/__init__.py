@@ -35,9 +35,9 @@ __all__ = ["Adopted", "adopt", "read_all"]
 
 @dataclass
 class Adopted:
-    """The policy of a cluster, HEAD above it, and what is to be said: FINDINGS keep it from rendering. `rolls` says by which
-    fields each DaemonSet that runs differs from what is rendered; none: its pods stay. SETS are those that are rendered;
-    TRIED: the API server has said what it would make of them."""
+    """The policy of a cluster, HEAD above it, and what is to be said: FINDINGS keep it from rendering.
+    `rolls` says by which fields each DaemonSet that runs differs from what is rendered; none: its pods stay. SETS are
+    those that are rendered; TRIED: the API server has said what it would make of them."""
 
     name: str
     head: list[str]

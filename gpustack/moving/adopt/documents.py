@@ -39,13 +39,15 @@ _ACTION = re.compile(r"^\s*\{\{.*\}\}\s*$")
 
 @dataclass(frozen=True)
 class Item:
-    """A document, or a part of one: DATA is what stands AT a place of TEXT. OUTER holds TEXT as a scalar at a path."""
+    """A document, or a part of one: DATA is what stands AT a place of TEXT. OUTER holds TEXT as a scalar at a path.
+    TWICE are keys that stand there more than once, with the line of the one that counts."""
 
     file: str
     text: str = field(repr=False)
     data: Any = field(repr=False)
     at: Path = ()
     outer: tuple[Item, Path] | None = field(default=None, repr=False)
+    twice: tuple[tuple[str, int], ...] = ()
 
     def get(self, *path: str | int) -> Any:
         """The value at PATH, None where nothing stands there."""
@@ -181,15 +183,16 @@ def documents(text: str, file: str) -> Iterator[Item]:
 
 
 def _document(text: str, file: str) -> Iterator[Item]:
+    twice: list[tuple[str, int]] = []
     try:
-        parsed = value(text, file)
+        parsed = value(text, file, twice)
     except InputError:
         if "{{" not in text:
             raise
         plain = "\n".join("" if _ACTION.match(line) else _VARIABLE.sub(_marked, line) for line in text.split("\n"))
-        parsed, text = value(plain, file), plain
+        parsed, text = value(plain, file, twice), plain
     if parsed is not None and parsed[1] is not None:
-        yield Item(file, text, parsed[1])
+        yield Item(file, text, parsed[1], twice=tuple(dict.fromkeys(twice)))
 
 
 def _marked(match: re.Match[str]) -> str:

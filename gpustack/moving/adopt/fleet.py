@@ -52,11 +52,13 @@ def tree(values: Values) -> dict[str, Any]:
 
 def split(specs: Mapping[str, Mapping[str, Any]]) -> tuple[dict[str, Values], dict[str, tuple[list[str], Values]]]:
     """The layers of SPECS by name, and of each cluster which it extends, lowest first, and what it says itself."""
-    own: dict[str, Values] = {name: dict(leaves_of(dict(spec))) for name, spec in specs.items()}
-    common = shared(own)
-    layers, extends = ({COMMON: common} if common else {}), {name: [COMMON] if common else [] for name in own}
-    for name in own:
-        own[name] = {path: value for path, value in own[name].items() if not equal(common, path, value)}
+    every: dict[str, Values] = {name: dict(leaves_of(dict(spec))) for name, spec in specs.items()}
+    common = shared(every)
+    layers, extends = ({COMMON: common} if common else {}), {name: [COMMON] if common else [] for name in every}
+    own = {
+        name: {path: value for path, value in values.items() if not equal(common, path, value)}
+        for name, values in every.items()
+    }
     for members, values in groups(own):
         layer = called(members, values, layers)
         layers[layer] = values

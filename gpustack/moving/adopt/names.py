@@ -6,8 +6,11 @@ like there; a policy is stricter, so here they become what they are.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import Any
+
 from gpustack.catalog import chart, releases
-from gpustack.model import Location, Path, dotted
+from gpustack.model import Location, Path, children, dotted
 
 from .documents import variables
 from .installation import Installation, Leaves, Said, lay, leaves_of
@@ -19,7 +22,7 @@ OWN_CLASSES = {"02", "0200", "0207", "03", "0300", "0302"}
 """PCI classes that gpustack's node feature discovery looks for anyway (components/nfd)."""
 OURS = {
     *("release", "defaults", "cluster", "nodePools", "constructs", "references", "drivers", "computeDomains"),
-    *("reconciler", "guards", "carried", "gitops", "alerts", "dashboards", "tenancy", "kubevirt"),
+    *("reconciler", "guards", "carried", "gitops", "alerts", "dashboards", "tenancy", "kubevirt", "compat"),
 }
 """Sections of a policy that the chart doesn't have; of `nfd` and `gpuCluster` it has the SWITCHES alone."""
 SWITCHES = {"nfd": {"enabled", "nodefeaturerules"}, "gpuCluster": {"deployCR"}}
@@ -61,11 +64,19 @@ def to_spec(installation: Installation, release: str) -> Leaves:
 
 def unfilled(path: Path, said: Said, installation: Installation) -> bool:
     """Whether the value has a variable that nobody filled in; it is asked for. Texts in `data` may have some."""
-    names = variables(said.value) if isinstance(said.value, str) and "data" not in path else []
-    for name in names[:1]:
-        value = f"{said.value!s:.80}"
+    texts = [text for text in texts_in(said.value) if "data" not in path and variables(text)]
+    for text in texts[:1]:
+        value, name = f"{text:.80}", variables(text)[0]
         installation.tell("variable", dotted(path), said.where, value=value, name=name)
-    return bool(names)
+    return bool(texts)
+
+
+def texts_in(value: Any) -> Iterator[str]:
+    """The texts in VALUE."""
+    if isinstance(value, str):
+        yield value
+    for _, each in children(value):
+        yield from texts_in(each)
 
 
 def left_out(path: Path) -> str | None:

@@ -30,6 +30,8 @@ NOWHERE = Location("")
 PARTS = {"repository", "image", "version"}
 BOOLEANS = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
 """What Helm and kubectl, which read YAML 1.1, take for true and false."""
+FEW = 3
+"""Versions of images that somebody writes by hand."""
 TRIES = 60
 """Rounds in which what the language refuses is taken out."""
 
@@ -169,8 +171,13 @@ def said(leaves: Leaves, *path: str) -> Any:
 
 
 def follow_the_release(made: Draft) -> None:
-    """Take out images that a chart filled in and nobody chose, where the policy is of another release than runs."""
+    """Take out images that a chart filled in and nobody chose, where the policy is of another release than runs.
+
+    Whoever writes a few versions into values has chosen them; a copy of all the chart's values has not.
+    """
     installation, leaves = made.installation, made.leaves
+    written_by_hand = [path for path, each in installation.values.items() if path[-1] == "version" and each.value]
+    few = not installation.spec and len(written_by_hand) <= FEW
     every = [made.source] if made.source else [*chart.older(), *releases.names()]
     labels = ("daemonsets", "labels")
     for path in [each for each in leaves if each[:2] == labels and each[-1] == "helm.sh/chart"]:
@@ -183,7 +190,7 @@ def follow_the_release(made: Draft) -> None:
         written = {part: str(each.value) for part, each in own.items() if each.value}
         new = chart.image(made.release, name)
         sure = made.source or (section[-1:] != ("driver",) and section[:1] != ("drivers",))
-        for release in every if new and written and sure else ():
+        for release in every if new and written and sure and not few else ():
             old = chart.image(release, name)
             if old and old != new and old == whole(old, written) and whole(new, written) != new:
                 where = next(iter(own.values())).where
@@ -195,7 +202,7 @@ def follow_the_release(made: Draft) -> None:
                 installation.tell("image", shown(section), where, old=old, new=new)
                 break
     pinned = [name for path, each in leaves.items() if pins(made.release, name := dotted(path[:-1]), path, each.value)]
-    if len(pinned) > 3:
+    if len(pinned) > FEW:
         installation.tell("pinned", "images", images=", ".join(sorted(pinned)), oldest=chart.older()[0])
     changed_defaults(made)
 

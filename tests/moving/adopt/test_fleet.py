@@ -25,7 +25,16 @@ __all__ = ["cache", "project"]
 
 Spec = dict[str, Any]
 NAMES = [(release, name) for release, name in CASES if release == "v26.7.0"]
-ITEMS: list[Any] = [[], ["a"], [{"name": "A", "value": "1"}], [{"name": "B", "value": "2"}], [{"key": "x"}], {}, 1, True]
+ITEMS: list[Any] = [
+    [],
+    ["a"],
+    [{"name": "A", "value": "1"}],
+    [{"name": "B", "value": "2"}],
+    [{"key": "x"}],
+    {},
+    1,
+    True,
+]
 
 
 def changed(spec: Spec, chance: random.Random) -> Spec:

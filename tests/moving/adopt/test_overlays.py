@@ -128,7 +128,11 @@ def test_the_program_is_told_nothing_and_sees_a_copy(project: Project, tmp_path:
     env = {**spying(tmp_path), "AWS_SECRET_ACCESS_KEY": "x", "KUSTOMIZE_PLUGIN_HOME": "/x"}
     assert adopted(project, TREE, "deploy/prod", env=env).code == 4
     told = dict(line.split("=", 1) for line in (tmp_path / "started").read_text("utf-8").splitlines())
-    assert (told.get("PATH", ""), "AWS_SECRET_ACCESS_KEY" in told, "KUSTOMIZE_PLUGIN_HOME" in told) == ("", False, False)
+    assert (told.get("PATH", ""), "AWS_SECRET_ACCESS_KEY" in told, "KUSTOMIZE_PLUGIN_HOME" in told) == (
+        "",
+        False,
+        False,
+    )
     assert told["HOME"].startswith(told["TMPDIR"])
     assert not Path(told["HOME"]).exists()
     (tmp_path / "started").unlink()

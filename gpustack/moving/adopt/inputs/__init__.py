@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path as File
 from pathlib import PurePath
 
-from gpustack.model import InputError
+from gpustack.model import InputError, Location
 from gpustack.policy.loading.foreign import recognise
 from gpustack.policy.loading.load import display
 from gpustack.text.read import Document
@@ -44,6 +44,8 @@ def look(context: Context) -> Context:
         with understood(f"the {item.text_at('kind')}", item.where()):
             kinds[item.text_at("kind")](item, context)
     for item in context.items:
+        for key, line in item.twice:
+            context.installation.tell("twice", key, Location(item.file, line), line=line)
         if item.text_at("kind") and not overlays.is_overlay(item):
             if item.text_at("kind") not in kinds:
                 objects.other(item, context)

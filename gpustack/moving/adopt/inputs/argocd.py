@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from gpustack.model import children
+
 from ..documents import Item
 from .context import CHART, Context
 from .flux import values
 from .sets import put, typed
+
+_ELEMENT = re.compile(r"\{\{-?\s*\.?(\w+)\s*-?\}\}|\$\{(\w+)\}")
 
 
 def application(item: Item, context: Context) -> None:
@@ -14,8 +22,34 @@ def application(item: Item, context: Context) -> None:
 
 
 def application_set(item: Item, context: Context) -> None:
-    """Read the template of an ApplicationSet; what its generators fill in are variables."""
-    read(item.part("spec", "template", "spec"), context, item.text_at("metadata", "name"))
+    """Read the template of an ApplicationSet. What the elements of its lists that name the chart, else all, agree on is
+    filled in; what its generators know besides are variables."""
+    elements = list(listed(item.get("spec", "generators")))
+    ours = [each for each in elements if CHART in str(each)] or elements
+    known = {key: each for key, each in (ours[0] if ours else {}).items() if all(one.get(key) == each for one in ours)}
+    template = Item(item.file, item.text, with_elements(item.data, known), item.at, item.outer)
+    read(template.part("spec", "template", "spec"), context, item.text_at("metadata", "name"))
+
+
+def listed(data: Any) -> Iterator[dict[str, Any]]:
+    """The elements of the list generators in DATA."""
+    for key, each in children(data):
+        found = each if key == "elements" and isinstance(each, list) else []
+        yield from (element for element in found if isinstance(element, dict))
+        yield from listed(each) if not found else ()
+
+
+def with_elements(data: Any, known: Mapping[str, Any]) -> Any:
+    """DATA with the variables that KNOWN has filled in; a text that is one alone becomes what that is."""
+    if isinstance(data, dict):
+        return {key: with_elements(each, known) for key, each in data.items()}
+    if isinstance(data, list):
+        return [with_elements(each, known) for each in data]
+    if not isinstance(data, str):
+        return data
+    if (one := _ELEMENT.fullmatch(data)) and (one[1] or one[2]) in known:
+        return known[one[1] or one[2]]
+    return _ELEMENT.sub(lambda match: str(known.get(match[1] or match[2], match[0])), data)
 
 
 def read(spec: Item, context: Context, name: str) -> None:

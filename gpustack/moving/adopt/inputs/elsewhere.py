@@ -5,14 +5,16 @@ All of them say the same few things under much the same names, so one reader doe
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
+from typing import Any
 
 from gpustack.model import Path, children
 
 from ..documents import Item
 from .context import CHART, Context
 from .flux import values
-from .sets import put, typed
+from .sets import pairs, put, typed
 
 CHARTS = ("chart", "chartName", "chartname", "chart_ref", "name")
 VERSIONS = ("version", "chart_version", "chartVersion", "targetRevision", "revision")
@@ -22,17 +24,37 @@ NAMED = ("valuesFile", "valuesFiles", "valueFiles", "values_files")
 VALUES = ("values", "release_values", "valuesInline", "valuesTemplate", "valuesObject", "valuesContent")
 
 
+_ONE = re.compile(r"\{\{\s*(\w+)\s*(?:\|(?:(?!\{\{).)*)?\}\}")
+
+
 def releases(item: Item, path: Path = ()) -> Iterator[Item]:
     """The maps in ITEM that name the operator's chart beside its version or its values."""
     data = item.get(*path)
     if isinstance(data, dict):
-        named = any(str(data.get(key, "")).rpartition("/")[2] == CHART for key in CHARTS)
+        named = any(str(data.get(key, "")).rpartition("/")[2] == CHART for key in CHARTS) and "dependencies" not in data
         if named and any(key in data for key in (*VERSIONS, *VALUES, *NAMED, "set")):
             yield item.part(*path)
             return
     for step, _ in children(data):
         if isinstance(step, str | int):
             yield from releases(item, (*path, step))
+
+
+def filled_in(data: Any, context: Context) -> Any:
+    """DATA with texts that are one variable of Ansible's as the inputs say it, under `vars` or by itself."""
+    if isinstance(data, dict):
+        return {key: filled_in(each, context) for key, each in data.items()}
+    if isinstance(data, list):
+        return [filled_in(each, context) for each in data]
+    match = _ONE.fullmatch(data.strip()) if isinstance(data, str) else None
+    for item in context.items if match else ():
+        plays = item.data if isinstance(item.data, list) else [item.data]
+        for scope in (
+            each.get(key, {}) if key else each for each in plays if isinstance(each, dict) for key in ("vars", "")
+        ):
+            if match and isinstance(scope, dict) and match[1] in scope and scope[match[1]] != data:
+                return scope[match[1]]
+    return data
 
 
 def first(release: Item, keys: tuple[str, ...]) -> str:
@@ -49,7 +71,7 @@ def recognised(item: Item) -> bool:
 def read(item: Item, context: Context) -> None:
     """Read what ITEM says of the chart."""
     installation = context.installation
-    for release in releases(item):
+    for release in releases(Item(item.file, item.text, filled_in(item.data, context), item.at, item.outer)):
         for key in VERSIONS:
             context.version(release, key)
         installation.namespace = first(release, NAMESPACES) or installation.namespace
@@ -61,9 +83,13 @@ def read(item: Item, context: Context) -> None:
                 context.take(release.leaves(key, index) if isinstance(each, dict) else context.file(release, str(each)))
             if many is None:
                 values(release, context, key)
-        for entry in [release.part("set", index) for index in range(len(release.get("set") or []))]:
-            if (said := entry.said("value")) is not None:
-                put(installation.values, entry.text_at("name"), typed(said.value), said.where)
+        for key in ("set", "set_values"):  # Ansible's: name=value, in `value`
+            for entry in [release.part(key, index) for index in range(len(release.get(key) or []))]:
+                if (said := entry.said("value")) is None:
+                    continue
+                name = entry.text_at("name")
+                for at, value in [(name, said.value)] if name else pairs(str(said.value)):
+                    put(installation.values, at, typed(value), said.where)
 
 
 KINDS: dict[str, object] = {}

@@ -1,9 +1,9 @@
 """Overlays of kustomize, built by kustomize itself on a copy of the files that they name.
 
-Solves: an overlay is a program for another program: it may fetch from anywhere, read what lies on the machine, and start
-plugins. So what it names is followed first. Only regular files count that lie in the clone, else below the current
-folder or the overlay's own, with no link on the way; whatever else it names is told, and nothing is built then. What is
-built lies in a folder of its own, by a program that gets no PATH, no home and no option.
+Solves: an overlay is a program for another program: it may fetch from anywhere, read what lies on the machine, and
+start plugins. So what it names is followed first. Only regular files count that lie in the clone, else below the
+current folder or the overlay's own, with no link on the way; whatever else it names is told, and nothing is built
+then. What is built lies in a folder of its own, by a program that gets no PATH, no home and no option.
 """
 
 from __future__ import annotations

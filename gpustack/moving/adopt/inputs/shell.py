@@ -11,14 +11,22 @@ import shlex
 from collections.abc import Iterator
 from typing import Any
 
-from gpustack.model import Location
+from gpustack.model import InputError, Location
+from gpustack.text.read import value as parse
 
 from ..documents import COMMAND, Item, filled
-from ..installation import Said
+from ..installation import Leaves, Said, lay, leaves_of
 from .context import CHART, Context
 from .sets import pairs, put, typed
 
-_SET = re.compile(r"^\s*(?:export\s+)?(\w+)\s*[:?]?=\s*([\"']?)([^\s\"'$`]+)\2\s*(?:#.*)?$", re.MULTILINE)
+_SET = re.compile(
+    r"^\s*(?:export\s+)?(\w+)(?:\s*[:?]?=\s*|:[ \t]+)([\"']?)(?:\$\{\w+:?-)?([^\s\"'$`{}]+)\}?\2\s*(?:#.*)?$",
+    re.MULTILINE,
+)
+_PATCH = re.compile(
+    r"\b(?:kubectl|oc)\s+patch\s+clusterpolic(?:[^\n]|\\\n)*?\s(?:-p|--patch)[ =]*([\"'])(.*?)(?<!\\)\1", re.DOTALL
+)
+_PATCHES = re.compile(r"\b(?:kubectl|oc)\s+patch\s+clusterpolic")
 _NAMED = re.compile(r"\$\((\w+)\)|\$(\w+)|\$\{(\w+)\}")
 SHORT = {"-n": "namespace", "-f": "values", "-l": "labels", "-o": "output"}
 WITH_VALUE = {
@@ -29,8 +37,8 @@ WITH_VALUE = {
 
 
 def recognised(item: Item) -> bool:
-    """Whether ITEM has a command of Helm's in it that names the operator's chart."""
-    return item.outer is None and any(True for _ in commands(item.text))
+    """Whether ITEM has a command of Helm's in it that names the operator's chart, or a patch of its ClusterPolicy."""
+    return item.outer is None and (any(True for _ in commands(item.text)) or bool(_PATCHES.search(item.text)))
 
 
 def commands(text: str) -> Iterator[tuple[int, str]]:
@@ -53,9 +61,11 @@ def read(item: Item, context: Context) -> None:
         context.reader.used |= {name} & set(context.reader.answers)
         return str(known.get(name, f"${{{name}}}"))
 
-    if patch := re.search(r"\b(?:kubectl|oc) patch clusterpolic", item.text):
-        place = Location(item.file, item.text.count("\n", 0, patch.start()) + 1)
-        context.installation.tell("patched", item.file, place)
+    read_patches = {patch.start() for patch in _PATCH.finditer(item.text) if patched(patch, item, context)}
+    for each in _PATCHES.finditer(item.text):
+        if each.start() not in read_patches:
+            place = Location(item.file, item.text.count("\n", 0, each.start()) + 1)
+            context.installation.tell("patched", item.file, place)
     for line, text in commands(item.text):
         where = Location(item.file, line)
         words = shlex.shlex(filled(_NAMED.sub(one, text), known), posix=True, punctuation_chars="();<>|&`")
@@ -64,6 +74,28 @@ def read(item: Item, context: Context) -> None:
             command(list(words), item, where, context)
         except ValueError as error:
             context.installation.tell("command", item.file, where, error=error)
+
+
+def patched(patch: re.Match[str], item: Item, context: Context) -> bool:
+    """Take PATCH of the ClusterPolicy in ITEM: a merge patch, or JSON's additions; whether it could be read."""
+    text = patch[2].replace('\\"', '"') if patch[1] == '"' else patch[2]
+    where = Location(item.file, item.text.count("\n", 0, patch.start()) + 1)
+    try:
+        parsed = parse(text, item.file)
+    except InputError:
+        return False
+    data: Any = parsed[1] if parsed else None
+    made: Leaves = {}
+    if isinstance(data, dict) and isinstance(data.get("spec"), dict):
+        made = {path: Said(each, where) for path, each in leaves_of(data["spec"])}
+    for each in data if isinstance(data, list) else []:
+        steps = str(each.get("path", "")).split("/") if isinstance(each, dict) else []
+        if steps[:2] != ["", "spec"] or each.get("op") not in {"add", "replace"} or {"-", "0"} & set(steps):
+            return False
+        at = tuple(step.replace("~1", "/").replace("~0", "~") for step in steps[2:])
+        made |= {path: Said(one, where) for path, one in leaves_of(each.get("value"), at)}
+    lay(context.installation.spec, made)
+    return bool(made)
 
 
 def command(words: list[str], item: Item, where: Location, context: Context) -> None:
@@ -85,6 +117,8 @@ def command(words: list[str], item: Item, where: Location, context: Context) -> 
     else:
         installation.tell("generated", "nfd.helmRelease", where)
     for flag, value in sorted(flags, key=lambda each: each[0] != "values"):
+        if flag == "values" and (value == "-" or any(value in line for line in item.text.splitlines() if "<<" in line)):
+            continue  # a heredoc of this text, whose documents are items
         if flag == "values":
             context.take(context.file(Item(item.file, "", {}), value))
         elif flag == "version" and "${" not in value:

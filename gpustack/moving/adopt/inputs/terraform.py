@@ -19,6 +19,8 @@ from .context import CHART, Context
 from .sets import put, typed
 
 _CALL = re.compile(r"(file|templatefile|merge|yamlencode|jsonencode)\((.*)\)", re.DOTALL)
+_CHOICE = re.compile(r"([\w.]+)\s*\?\s*([^?:]+?)\s*:\s*([^?:]+)")
+_LITERAL = re.compile(r"true|false|null|-?\d+|\"[^\"$\\]*\"")
 _NAME = re.compile(r"(?:var|local)\.(\w+)")
 _INSIDE = re.compile(r"\$\{((?:var|local)\.\w+)\}")
 
@@ -142,6 +144,11 @@ class Terraform:
         inner = data.removeprefix("${").removesuffix("}").strip()
         if call := _CALL.fullmatch(inner):
             return self.call(call[1], call[2], data)
+        if choice := _CHOICE.fullmatch(inner):
+            decided = typed(self.of(f"${{{choice[1]}}}"))
+            return self.of(f"${{{choice[2 if decided else 3]}}}") if isinstance(decided, bool) else data
+        if literal := _LITERAL.fullmatch(inner):
+            return json.loads(literal[0])
         return self.name(inner, data)
 
     def text(self, name: str, written: str) -> str:
