@@ -173,7 +173,7 @@ def said(leaves: Leaves, *path: str) -> Any:
 def follow_the_release(made: Draft) -> None:
     """Take out images that a chart filled in and nobody chose, where the policy is of another release than runs.
 
-    Whoever writes a few versions into values has chosen them; a copy of all the chart's values has not.
+    Whoever writes the driver's version into values has chosen it; a copy of all the chart's values has not.
     """
     installation, leaves = made.installation, made.leaves
     written_by_hand = [path for path, each in installation.values.items() if path[-1] == "version" and each.value]
@@ -190,7 +190,7 @@ def follow_the_release(made: Draft) -> None:
         written = {part: str(each.value) for part, each in own.items() if each.value}
         new = chart.image(made.release, name)
         sure = made.source or (section[-1:] != ("driver",) and section[:1] != ("drivers",))
-        for release in every if new and written and sure and not few else ():
+        for release in every if new and written and sure and not (few and section == ("driver",)) else ():
             old = chart.image(release, name)
             if old and old != new and old == whole(old, written) and whole(new, written) != new:
                 where = next(iter(own.values())).where

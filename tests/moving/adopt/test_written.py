@@ -179,7 +179,7 @@ def test_a_variable_inside_a_list_is_asked_for(project: Project) -> None:
     assert (told["path"], "SOCKET" in told["remedy"]) == ("toolkit.env", True)
 
 
-def test_a_version_that_somebody_wrote_is_kept(project: Project) -> None:
+def test_a_drivers_version_that_somebody_wrote_is_kept(project: Project) -> None:
     """Also where it is the old chart's own: the chart of that version would install it, and another one rolls drivers.
     In a copy of all the chart's values nobody has chosen it.
     """
