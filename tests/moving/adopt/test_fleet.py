@@ -125,7 +125,8 @@ def test_a_fleet_is_read_by_folder_and_rendered(project: Project) -> None:
     assert "rdma:\n      enabled: true  # old/" in (project.folder / "policies/layers/common.yaml").read_text("utf-8")
     assert parse((project.folder / "policies/prod.yaml").read_text("utf-8"), "x")["spec"] == {"extends": ["common"]}
     assert project.run("render", "--out", "together").code == 0
-    for name, more in {"prod": (), "dev": (), "lab": ("--set", "gfd.enabled=false")}.items():
+    answers: dict[str, tuple[str, ...]] = {"prod": (), "dev": (), "lab": ("--set", "gfd.enabled=false")}
+    for name, more in answers.items():
         alone = Project(project.folder / name, project.cache)
         (alone.folder / "policies").mkdir(parents=True)
         said = ("adopt", project.folder / "old" / name, *ANSWERS, *more, "--out", f"policies/{name}.yaml")

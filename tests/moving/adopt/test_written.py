@@ -28,10 +28,10 @@ driver: {{enabled: false}}
 mig: {{strategy: single}}
 EOF
 """
-WRITTEN = """cat > /tmp/values.yaml <<EOF
+WRITTEN = """cat > gpu.values <<EOF
 driver: {enabled: false}
 EOF
-helm install gpus nvidia/gpu-operator -f /tmp/values.yaml
+helm install gpus nvidia/gpu-operator -f gpu.values
 """
 PIPELINE = """deploy:
   variables:
