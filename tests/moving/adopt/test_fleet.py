@@ -129,7 +129,7 @@ def test_a_fleet_is_read_by_folder_and_rendered(project: Project) -> None:
     for name, more in answers.items():
         alone = Project(project.folder / name, project.cache)
         (alone.folder / "policies").mkdir(parents=True)
-        said = ("adopt", project.folder / "old" / name, *ANSWERS, *more, "--out", f"policies/{name}.yaml")
+        said = ("adopt", str(project.folder / "old" / name), *ANSWERS, *more, "--out", f"policies/{name}.yaml")
         assert alone.run(*said).code == 0
         assert alone.run("render").code == 0
         there = alone.tree(alone.folder / "dist" / name)
