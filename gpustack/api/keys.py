@@ -20,6 +20,8 @@ CORDONED = f"{DOMAIN}/cordoned-by"
 """Annotation: the id of the operation that cordoned the node. With the record it makes the cordon ours."""
 FENCE = f"{DOMAIN}/fence"
 """Annotation: written by a new leader so that a late admission of the former one conflicts."""
+REQUESTED = f"{DOMAIN}/requested"
+"""Annotation: "reset" or "reboot", which a node with a fault needs. Whoever can do so does it, and then removes it."""
 PHASE = f"{DOMAIN}/phase"
 """Label: the phase of the open operation, for selectors."""
 

@@ -165,6 +165,42 @@ class Deadlines(Slim, kw_only=True):
     verifying: int = 900
 
 
+class HealthRule(Slim, kw_only=True):
+    """What a condition of a node means; of the rules for its type the first counts that it matches."""
+
+    type: str
+    status: str = "True"
+    """With which the condition tells of a fault."""
+    reasons: list[str] = []
+    messages: list[str] = []
+    """Patterns of a shell, of which one has to fit the whole text. Empty: any."""
+    then: Literal["report", "cordon", "drain"]
+    request: Literal["", "reset", "reboot"] = ""
+    """What somebody is asked for once no pod uses a GPU of the node."""
+    heartbeatSeconds: int = 0
+    """After so many seconds without a heartbeat it isn't known whether the condition still holds; 0: it has none."""
+
+
+class Health(Slim, kw_only=True):
+    """What is done about faults that conditions of nodes tell of. The same in every NodePolicy of a cluster."""
+
+    rules: list[HealthRule] = []
+    reportOnlyUntil: Time | None = None
+    """None: until 30 days after the oldest NodePolicy was made."""
+    maxNodes: int = 3
+    maxShare: IntOrPercent = "10%"
+    """How many nodes may be out of service for a fault, in all pools together; the smaller one counts."""
+    breakerShare: IntOrPercent = "20%"
+    """Where more nodes than these, and more than one, tell of a fault at once, it is their detector that is believed to
+    be at fault."""
+    holdSeconds: int = 120
+    """How long a fault must have been told of without a break before anything is done."""
+    settleSeconds: int = 600
+    """How long none may have been told of before a node counts as well."""
+    requestSeconds: int = 3600
+    """How long a reset or a reboot is waited for."""
+
+
 class Install(Slim, kw_only=True):
     """New nodes: nothing runs there yet, so they need no cordon and no budget."""
 
@@ -210,6 +246,8 @@ class Spec(Slim, kw_only=True):
     startupTaints: list[Taint] = []
     """Taints with which the platform brings up nodes; removed once a node's GPUs are proved."""
     deadlines: Deadlines = msgspec.field(default_factory=Deadlines)
+    health: Health | None = None
+    """None: conditions of nodes are nobody's concern."""
     graceSeconds: int = 900
     """How long a node's GPU must be gone from NFD's labels before its own labels go."""
 

@@ -93,6 +93,18 @@ class Condition(Slim, kw_only=True):
     lastTransitionTime: Time | None = None
 
 
+class NodeCondition(Condition, kw_only=True):  # noqa: PLW1641 - nobody keeps them in a set
+    lastHeartbeatTime: Time | None = None
+
+    def __eq__(self, other: object) -> bool:
+        """Whether they say the same: a heartbeat is no news, and wakes nobody."""
+        return isinstance(other, NodeCondition) and _said(self) == _said(other)
+
+
+def _said(of: Condition) -> tuple[str, str, str, str]:
+    return of.type, of.status, of.reason, of.message
+
+
 class NodeTaint(Taint, kw_only=True):
     """As it stands on a node: since when, which is written back as it was read."""
 
@@ -112,7 +124,7 @@ class NodeInfo(Slim, kw_only=True):
 
 
 class NodeStatus(Slim, kw_only=True):
-    conditions: list[Condition] = []
+    conditions: list[NodeCondition] = []
     allocatable: dict[str, str] = {}
     nodeInfo: NodeInfo = msgspec.field(default_factory=NodeInfo)
 

@@ -68,6 +68,10 @@ NEEDS: Mapping[str, tuple[str, Callable[[Cluster], object]]] = {
     "dra": ("GPUs are not allocated by claims", lambda cluster: cluster.dra),
     "licence": ("no driver has a licensingConfig", _licensed),
     "reconciler": ("there is no reconciler", lambda cluster: runs(cluster.spec)),
+    "health": (
+        "nobody looks at conditions of nodes: reconciler.health",
+        lambda cluster: cluster.spec.reconciler and cluster.spec.reconciler.health,
+    ),
 }
 """What an alert needs: why it can't fire in a cluster without, and whether it is there."""
 

@@ -100,6 +100,7 @@ def _by_name(expected: Expected, state: State, target: Target) -> Iterator[Findi
             }
         )
         yield from (each for each in verify(expected, alone) if each.what.startswith(f"{target.name}: "))
+        yield from _faults(state, target.name)
         for pod in state.of("Pod", expected.namespace):
             if (pod.get("spec") or {}).get("nodeName") == target.name and not ready(pod):
                 yield from _pod(expected, state, pod)
@@ -110,6 +111,17 @@ def _by_name(expected: Expected, state: State, target: Target) -> Iterator[Findi
                 yield cause(
                     "waits", f"NodePolicy {policy['metadata']['name']}: {wait.get('reason')}: {wait.get('message')}"
                 )
+
+
+def _faults(state: State, name: str) -> Iterator[Finding]:
+    """The conditions by which the node NAME tells of a fault of a GPU, as a NodePolicy has them."""
+    sections = ((policy.get("spec") or {}).get("health") or {} for policy in state.of("NodePolicy"))
+    told = {(rule["type"], rule.get("status", "True")) for each in sections for rule in each.get("rules") or []}
+    node = next((each for each in state.of("Node") if each["metadata"]["name"] == name), {})
+    for each in (node.get("status") or {}).get("conditions") or []:
+        if (each.get("type"), each.get("status")) in told:
+            said = ": ".join(filter(None, (each.get("reason"), each.get("message"))))
+            yield cause("fault", f"condition {each['type']} is {each['status']}" + (f" ({said})" if said else ""))
 
 
 def _daemons(expected: Expected, state: State, body: Body) -> Iterator[Finding]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from pydantic import ValidationError
 
 from gpustack.checks.rule import all_rules
 from gpustack.checks.subjects import Written
@@ -268,3 +269,53 @@ def test_startup_taints_are_tolerated(store: Store) -> None:
     """
     assert "GPU803" in {each.rule for each in findings(taints, store)}
     assert "GPU803" not in {each.rule for each in findings(taints + tolerated, store)}
+
+
+@pytest.mark.parametrize(
+    ("platform", "health", "refused"),
+    [
+        ("eks", {"detectors": ["eks"]}, True),
+        ("eks", {"detectors": ["eks"], "owner": "platform"}, False),
+        ("eks", {"detectors": ["eks"], "owner": "reconciler"}, False),
+        ("generic", {"detectors": ["nvsentinel"]}, True),
+        ("generic", {"detectors": ["nvsentinel"], "owner": "nvsentinel"}, False),
+        ("generic", {"detectors": ["nodeProblemDetector"]}, False),
+    ],
+)
+def test_one_repairs_nodes(platform: str, health: dict[str, Any], refused: bool) -> None:
+    """Where somebody else may repair nodes by himself, the policy says who does."""
+    policy = spec(cluster={"platform": platform}, reconciler={**IMAGE, "health": health})
+    assert bool(found("GPU844", policy)) is refused
+
+
+LOST = {"type": "GpuLost", "then": "drain"}
+
+
+@pytest.mark.parametrize(
+    ("health", "place"),
+    [
+        ({}, ()),
+        ({"conditions": [{**LOST, "type": "Ready"}]}, ("conditions", 0, "type")),
+        ({"conditions": [{**LOST, "type": "not a type"}]}, ("conditions", 0, "type")),
+        ({"conditions": [{**LOST, "status": "Unknown"}]}, ("conditions", 0, "status")),
+        ({"conditions": [{**LOST, "then": "report", "request": "reset"}]}, ("conditions", 0, "request")),
+        ({"conditions": [LOST, {**LOST, "messages": ["*x*"]}]}, ("conditions", 1, "then")),
+        ({"conditions": [LOST], "owner": "platform"}, ("conditions", 0, "then")),
+        ({"detectors": ["dcgm"]}, ("detectors", 0)),
+        ({"detectors": ["aks"], "reportOnlyUntil": "soon"}, ("reportOnlyUntil",)),
+        ({"detectors": ["aks"], "maxShare": "0%"}, ("maxShare",)),
+        ({"detectors": ["aks"], "maxNodes": 0}, ("maxNodes",)),
+    ],
+)
+def test_health_that_could_not_work(health: dict[str, Any], place: tuple[str | int, ...]) -> None:
+    """What nobody could act on is refused while reading, at its place."""
+    with pytest.raises(ValidationError) as refused:
+        spec(reconciler={**IMAGE, "health": health})
+    assert [error["loc"] for error in refused.value.errors()] == [("reconciler", "health", *place)]
+
+
+def test_health_that_works() -> None:
+    """Of entries for one type those with patterns come first; each may be for another status."""
+    first = {**LOST, "messages": ["*RESTART*"]}
+    section = {"conditions": [first, LOST, {**LOST, "status": "False", "then": "report"}]}
+    assert spec(reconciler={**IMAGE, "health": section}).reconciler

@@ -343,7 +343,7 @@ def test_every_cause_is_tested_and_explained() -> None:
     assert facts()["signs"].keys() <= causes.keys()
     assert all(f"| {each['id']} |" in page for each in causes.values())
     tested = {rule for _, _, rule in (*SIGNS.values(), *LOGS.values())} | {rule for _, rule, _ in PENDING.values()}
-    tested |= {"WHY111", "WHY001", "WHY002", "WHY003", "WHY101", "WHY102", "WHY103", "WHY251", "WHY252"}
+    tested |= {"WHY111", "WHY001", "WHY002", "WHY003", "WHY101", "WHY102", "WHY103", "WHY104", "WHY251", "WHY252"}
     tested |= {rule for _, _, _, rule in EVENTS.values()}
     assert {each["id"] for each in causes.values()} == tested
 
@@ -354,6 +354,22 @@ def test_a_crash_that_nobody_knows() -> None:
     (found,) = told([*nodes(), body], Target("Pod", "web-x", "gpu-operator"))
     assert found.rule == "WHY103"
     assert "kubectl -n gpu-operator logs web-x" in found.remedy
+
+
+def test_a_fault_that_a_condition_tells_of() -> None:
+    """With the condition's own words; what no NodePolicy listens to, and what is well, isn't one."""
+    rules = [{"type": kind, "then": "drain"} for kind in ("GpuLost", "GpuWell")]
+    section = {"health": {"rules": [*rules, {"type": "GpuReady", "status": "False", "then": "cordon"}]}}
+    policy = {"apiVersion": "gpustack.dev/v1alpha1", "kind": "NodePolicy", "metadata": {"name": "p"}, "spec": section}
+    ill = node("a")
+    ill["status"]["conditions"] += [
+        {"type": "GpuLost", "status": "True", "reason": "Xid79", "message": "fallen off the bus"},
+        {"type": "GpuWell", "status": "False"},
+        {"type": "GpuReady", "status": "False"},
+        {"type": "Other", "status": "True"},
+    ]
+    found = [each.what for each in told([ill, policy], Target("Node", "a")) if each.rule == "WHY104"]
+    assert found == ["condition GpuLost is True (Xid79: fallen off the bus)", "condition GpuReady is False"]
 
 
 def test_the_verb(project: Project) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from gpustack.api.node_policy import Limits, NodePolicy, Spec, Upgrade
-from gpustack.api.objects import Condition, Metadata, Node, NodeSpec, NodeStatus
+from gpustack.api.objects import Metadata, Node, NodeCondition, NodeSpec, NodeStatus
 from gpustack.reconciler.core.budget import Budget, absolute
 from gpustack.reconciler.core.record import Operation, write
 from gpustack.reconciler.core.snapshot import Announced, Snapshot
@@ -54,7 +54,7 @@ def node(name: str, phase: str = "", *, cordoned: bool = False, ready: bool = Tr
             annotations=annotations,
         ),
         spec=NodeSpec(unschedulable=cordoned or bool(phase)),
-        status=NodeStatus(conditions=[Condition(type="Ready", status=str(ready))]),
+        status=NodeStatus(conditions=[NodeCondition(type="Ready", status=str(ready))]),
     )
 
 

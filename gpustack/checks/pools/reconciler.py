@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ...catalog import kubernetes, time_zones
+from ...catalog import health, kubernetes, time_zones
 from ...catalog.time_zones import UnknownTimeZone
 from ...cluster.resolve import Cluster, resolve
 from ...policy.language import guards
@@ -64,6 +64,17 @@ def unknown_time_zones(cluster: Cluster) -> Iterator[Hit]:
             time_zones.known(window.timeZone)
         except UnknownTimeZone as error:
             yield hit(f"{path}.timeZone", remedy=meant(error.nearest), zone=repr(window.timeZone))
+
+
+@rule("GPU844", "error")
+def two_repair_nodes(cluster: Cluster) -> Iterator[Hit]:
+    """Nodes with a faulty GPU are taken out of service, and somebody else may do so by himself."""
+    spec = cluster.spec
+    section = spec.reconciler.health if spec.reconciler and runs(spec) else None
+    if section is None or section.owner is not None:
+        return
+    for why in health.rivals(spec.cluster.platform, section.detectors):
+        yield hit("spec.reconciler.health", why=why)
 
 
 def _windows(spec: ClusterPolicySpec) -> Iterator[tuple[str, Window]]:

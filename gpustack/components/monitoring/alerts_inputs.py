@@ -79,7 +79,7 @@ def from_cluster(cluster: Cluster) -> AlertsInputs | None:
         ),
         resources=tuple(sorted(resources)),
         operations=runs(spec),
-        stuck_seconds=stuck(spec.reconciler.deadlines) if spec.reconciler else 0,
+        stuck_seconds=stuck(spec.reconciler) if spec.reconciler else 0,
         probe=probe(cluster),
         honor_labels=bool(cluster.stack.dcgmExporter.serviceMonitor.honorLabels),
     )

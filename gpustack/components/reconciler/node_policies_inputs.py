@@ -11,6 +11,7 @@ out, so that neither an old API server's defaults nor a new program's change wha
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ...cluster.ownership import OWNER
@@ -24,7 +25,7 @@ from ..driver.nvidia_drivers_inputs import NvidiaDriversInputs
 from ..parts.common_inputs import Inputs, dumped, owned_crds
 from ..plugin.configs_inputs import layout_digest
 from ..toolkit import runtime_classes_inputs as runtime_classes
-from .rollout_inputs import upgrade
+from .rollout_inputs import health, upgrade
 
 if TYPE_CHECKING:
     from ...api.node_policy import Driver, Gpu, Mig, Spec
@@ -111,6 +112,7 @@ def node_policy(pool: Pool, drivers: Drivers) -> Spec:
         install=policy.Install(maxParallel=section.installParallel),
         startupTaints=[objects.Taint(**each) for each in dumped(section.startupTaints)],
         deadlines=policy.Deadlines(**section.deadlines.model_dump(exclude_none=True), migReboot=section.deadlines.mig),
+        health=health(section),
         graceSeconds=section.labelGraceSeconds,
     )
 
@@ -224,6 +226,8 @@ def plain(value: Any) -> Any:
     if isinstance(value, msgspec.Struct):
         fields = ((each.encode_name, getattr(value, each.name)) for each in msgspec.structs.fields(value))
         return {name: plain(item) for name, item in fields if item is not None}
+    if isinstance(value, datetime):
+        return f"{value:%Y-%m-%dT%H:%M:%SZ}"
     if isinstance(value, dict):
         return {key: plain(item) for key, item in value.items()}
     return [plain(item) for item in value] if isinstance(value, list) else value

@@ -163,7 +163,7 @@ def alerts(name: str, inputs: ReconcilerInputs) -> Body:
             },
         }
         for alert in known.alerts().values()
-        if alert.plain
+        if alert.plain and (inputs.health or "health" not in alert.needs)
     ]
     group = {"name": "gpustack-reconciler", "rules": rules}
     return prometheus_rule(f"{name}-alerts", inputs.namespace, group, inputs.monitoring_labels)

@@ -7,7 +7,7 @@ from typing import Any
 from ...cluster.resolve import Cluster
 from ...policy.language import guards, reconciler
 from ...policy.language.base import own
-from ...policy.language.reconciler import Deadlines
+from ...policy.language.reconciler import Reconciler
 from ..nfd.nfd_inputs import CONTROL_PLANE, GPU
 from ..parts.common_inputs import Inputs, dump, dumped, image, pull_policy
 from ..toolkit import runtime_classes_inputs as runtime_classes
@@ -27,7 +27,7 @@ class ReconcilerInputs(Inputs):
     effect. `guard`: how the API server holds it to its own. `flow_schema` is rendered along; `monitoring`: the
     Prometheus operator's CRDs are there, `monitoring_labels` are of what it reads, and a node that has been in one
     phase for `stuck_seconds` is worth an alert. `alerts`: they are rendered here, as the policy has no section of that
-    name.
+    name; those about faults of GPUs with `health`.
     """
 
     namespace: str
@@ -49,6 +49,7 @@ class ReconcilerInputs(Inputs):
     monitoring_labels: dict[str, str] = {}
     stuck_seconds: int = 7200
     alerts: bool = True
+    health: bool = False
 
     @property
     def deletes(self) -> bool:
@@ -83,11 +84,15 @@ def from_cluster(cluster: Cluster) -> ReconcilerInputs | None:
         flow_schema=section.flowSchema,
         monitoring=bool(spec.cluster.monitoring),
         monitoring_labels=spec.cluster.monitoringLabels,
-        stuck_seconds=stuck(section.deadlines),
+        stuck_seconds=stuck(section),
         alerts=not (spec.alerts and spec.alerts.enabled),
+        health=section.health is not None,
     )
 
 
-def stuck(deadlines: Deadlines) -> int:
-    """After how many seconds in a phase a node is stuck by DEADLINES; a MIG change with a reboot has twice its time."""
-    return max(deadlines.driver, 2 * deadlines.mig, deadlines.verifying) + 1800
+def stuck(section: Reconciler) -> int:
+    """After how many seconds in a phase a node is stuck by the deadlines of SECTION; a MIG change with a reboot has
+    twice its time, and a node that had a fault is looked at for longer."""
+    deadlines, faults = section.deadlines, section.health
+    asked, settles = (faults.requestSeconds, faults.settleSeconds) if faults else (0, 0)
+    return max(deadlines.driver, 2 * deadlines.mig, deadlines.verifying + settles, asked) + 1800

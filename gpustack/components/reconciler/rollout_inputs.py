@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any
 
+from ...catalog import health as known_health
 from ...cluster.resolve import resolve
 from ...policy.language import reconciler
 from ..parts.common_inputs import dumped
@@ -43,6 +45,34 @@ def upgrade(section: Reconciler, budget: Budget) -> policy.Upgrade:
         leastUsed=section.order.leastUsed or None,
         maxAttempts=section.maxAttempts,
     )
+
+
+def health(section: Reconciler) -> policy.Health | None:
+    """What faults of GPUs mean, as the program reads it: the policy's own conditions before those of detectors."""
+    from ...api import node_policy as policy
+
+    said = section.health
+    if said is None:
+        return None
+    own = [each.model_dump(exclude_defaults=True) for each in said.conditions]
+    every = [*own, *(each for name in said.detectors for each in known_health.rules(name))]
+    until = said.reportOnlyUntil and datetime.fromisoformat(said.reportOnlyUntil).replace(tzinfo=UTC)
+    return policy.Health(
+        rules=[_health_rule(each, acts=said.acts) for each in every],
+        reportOnlyUntil=until + timedelta(days=1) if until else None,
+        **said.model_dump(include={"maxNodes", "maxShare", "breakerShare", *SECONDS}),
+    )
+
+
+SECONDS = ("holdSeconds", "settleSeconds", "requestSeconds")
+
+
+def _health_rule(said: dict[str, Any], *, acts: bool) -> policy.HealthRule:
+    """What is SAID of a condition; where somebody else acts it is reported."""
+    from ...api import node_policy as policy
+
+    asks = {} if acts else {"then": "report", "request": ""}
+    return policy.HealthRule(**{**said, "request": said.get("request", "").replace("none", ""), **asks})
 
 
 def pod_rule(said: PodRule) -> policy.PodRule:

@@ -13,6 +13,7 @@ from pydantic import Field
 from . import guards
 from .base import Own, Section, items, mapping, own, section
 from .daemonsets import Toleration
+from .health import Health
 from .node_pools import Taint, Window
 from .operand import ImageSource, ResourceRequirements
 from .types import (
@@ -151,6 +152,8 @@ class Reconciler(ImageSource):
     """Which nodes of a roll-out have their turn first."""
     maxAttempts: AtLeast1 = own("reconciler.maxAttempts")
     """How often a change is tried on a node before the node stays out of service. Absent: 3."""
+    health: Health | None = None
+    """What is done with nodes whose conditions tell of a fault of a GPU. Absent: nobody looks at conditions."""
     labelGraceSeconds: AtLeast0 = own("reconciler.labelGraceSeconds")
     """How long a GPU must be gone from a node before the node's labels are removed. Absent: 900."""
     deadlines: Deadlines = section()

@@ -14,7 +14,7 @@ from datetime import datetime, timedelta
 
 from ...api import keys
 from ...api.pods import Pod
-from . import labeller
+from . import health, labeller
 from .actions import DeletePod, PatchNode
 from .due import is_broken
 from .images import crashed, had_by_another, pulls, unanswered
@@ -53,6 +53,7 @@ DONE = Progress(done=True)
 def enter(known: Snapshot, view: View, operation: Operation, act: Act) -> PatchNode:
     """Write that ACT begins, with the labels that it consists of."""
     labels: dict[str, str | None] = {}
+    notes: dict[str, str | None] = {}
     changes: Changes = {"phase": "Acting", "step": act}
     seconds = operation.finish.driverSeconds
     if act == "mig":
@@ -61,6 +62,9 @@ def enter(known: Snapshot, view: View, operation: Operation, act: Act) -> PatchN
         changes |= {"heard": "", "heardAt": known.now}
     elif act == "mode":
         labels = _swap(view, operation)
+    elif act == "health":
+        seconds, changes["boot"] = operation.finish.requestSeconds, view.node.status.nodeInfo.bootID
+        notes = {keys.REQUESTED: operation.target.request}
     elif act == "install":
         labels = _first_labels(view, operation)
         if operation.target.mig:
@@ -75,10 +79,8 @@ def enter(known: Snapshot, view: View, operation: Operation, act: Act) -> PatchN
         known, view, operation, f"{act}: {operation.target}", seconds=seconds, labels=labels, admits=admits, **changes
     )
     if act == "install" and view.policy:  # the first driver must find it: it would evict by itself
-        return dataclasses.replace(
-            patch, annotations={**patch.annotations, **labeller.upgrade_annotation(view, view.policy)}
-        )
-    return patch
+        notes = dict(labeller.upgrade_annotation(view, view.policy))
+    return dataclasses.replace(patch, annotations={**patch.annotations, **notes})
 
 
 def following(operation: Operation) -> Act | None:
@@ -96,6 +98,8 @@ def act(known: Snapshot, view: View, operation: Operation) -> Progress:
         return _mig(known, view, operation)
     if operation.step == "mode":
         return DONE
+    if operation.step == "health":
+        return _requested(known, view, operation)
     if operation.step == "install":
         return _install(known, view, operation)
     return _driver(known, view, operation, repair=operation.step == "repair" or operation.attempt > 1)
@@ -119,6 +123,8 @@ def settled(known: Snapshot, view: View, operation: Operation) -> bool:
     """Whether what the operation was for has come about after all."""
     target = operation.target
     pods = known.driver_pods.get(view.name, ())
+    if target.health:
+        return True  # whether the fault has gone, and all works, is for verify.py
     if operation.finish.daemonSet and (outdated(view, pods) or not any(pod.ready for pod in pods)):
         return False
     return not target.mig or (
@@ -216,6 +222,16 @@ def _deletions(known: Snapshot, view: View, old: Sequence[Pod], why: str) -> tup
 def _older(pod: Pod, moment: datetime | None) -> bool:
     made = pod.metadata.creationTimestamp
     return made is not None and moment is not None and made < moment
+
+
+def _requested(known: Snapshot, view: View, operation: Operation) -> Progress:
+    """Wait until somebody has done what was asked for: the machine has booted since, whoever did it took the annotation
+    away, or the fault is gone."""
+    booted = view.node.ready and view.node.status.nodeInfo.bootID != operation.boot
+    if booted or keys.REQUESTED not in view.annotations or health.look(known, view).state == "well":
+        return DONE
+    what = operation.target.request
+    return Progress(reason=f"waits for somebody to {what} it, who removes the annotation {keys.REQUESTED} then")
 
 
 # --- MIG --------------------------------------------------------------------------------------------------------------

@@ -115,12 +115,13 @@ class Tell:
 WaitKind = Literal[
     # Something about the node itself.
     "unreadable", "unledgered", "membership", "looking", "unlabelled", "not-covered", "product", "startup", "gpu-gone",
-    "gpu-pods",
+    "gpu-pods", "health",
     # What is due is left alone.
     "revision", "auto-upgrade-off", "skip", "opt-out", "mig-busy", "manual",
     # It may not begin: gates, budget, order.
     "paused", "hold", "breaker", "leaving", "maintenance", "not-ready", "window", "cordoned", "taint", "backoff",
     "image", "admitting", "parallel", "budget", "first", "soak", "checking", "blocked", "layout",
+    "health-limit",
     # An operation is under way.
     "held", "evicting", "acting", "verifying", "quarantine",
     # The whole cluster.

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import msgspec
 
 from ...api import keys
-from ...api.node_policy import NodePolicy
+from ...api.node_policy import Health, NodePolicy, WaitForCompletion
 from . import acting, evictions, others, windows
 from .actions import PatchNode, Why
 from .due import Due
@@ -54,15 +54,15 @@ def gate(known: Snapshot, candidate: Candidate, breaker: str) -> Why | None:
         return "not-ready", "the node is not Ready"
     if view.uncovered and (what.install or {"driver", "repair"} & set(what.acts)):
         return "not-covered", uncovered(policy)
-    if not what.install:
+    if not (what.install or what.health):
         if not windows.is_open(policy.spec.upgrade.windows, known.now):
             following = windows.next_start(policy.spec.upgrade.windows, known.now)
             opens = f"no window is open; the next opens {following:%Y-%m-%dT%H:%MZ}" if following else ""
             return "window", opens or "no window ever opens"
-        if view.node.spec.unschedulable and not view.owns_cordon:
-            return "cordoned", "somebody else cordoned the node"
         if why := untolerable(view):
             return "taint", why
+    if not what.install and view.node.spec.unschedulable and not view.owns_cordon:
+        return "cordoned", "somebody else cordoned the node"
     return _backoff(known, candidate)
 
 
@@ -101,6 +101,7 @@ def operation_for(known: Snapshot, view: View, policy: NodePolicy, what: Due) ->
     """The record of a new operation, with all that finishing it needs."""
     spec = policy.spec
     text = f"{view.node.uid} {known.now.isoformat()} {what.target}"
+    section = (what.health and spec.health) or Health(settleSeconds=0)
     finish = Finish(
         daemonSet=view.driver.object.name if spec.driver and view.driver else "",
         resources=dict(spec.gpu.resources),
@@ -109,12 +110,13 @@ def operation_for(known: Snapshot, view: View, policy: NodePolicy, what: Due) ->
         startupTaints=[str(taint) for taint in spec.startupTaints],
         podDeletion=spec.upgrade.podDeletion,
         drain=spec.upgrade.drain,
-        wait=spec.upgrade.waitForCompletion,
+        wait=WaitForCompletion() if what.health else spec.upgrade.waitForCompletion,
         podRules=spec.upgrade.podRules or [],
         ignoreBudgets=evictions.ignored(known, view, policy),
         driverSeconds=spec.deadlines.driver,
         migSeconds=spec.deadlines.mig + (spec.deadlines.migReboot if spec.migReboot else 0),
-        verifySeconds=spec.deadlines.verifying,
+        verifySeconds=spec.deadlines.verifying + section.settleSeconds,
+        requestSeconds=section.requestSeconds,
         maxAttempts=spec.upgrade.maxAttempts,
         validator="operator-validator" in spec.components,
     )

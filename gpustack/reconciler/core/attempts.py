@@ -12,7 +12,7 @@ import msgspec
 
 from ...api import keys
 from ...api.node_policy import NodePolicy
-from . import labeller, verify
+from . import health, labeller, verify
 from .actions import PatchNode
 from .admission import Candidate, operation_for, retarget
 from .closing import release, remembered
@@ -61,6 +61,7 @@ def _retry(
     asked = keys.RETRY in view.annotations
     other = what is not None and what.target != operation.target
     timely = operation.notBefore is not None and known.now >= operation.notBefore
+    timely = timely and (not operation.target.health or health.look(known, view).state == "fault")
     if not (asked or other or timely):
         return None
     if what is None and operation.install:

@@ -2,7 +2,8 @@
 
 Solves: a bad driver breaks one node after the other, each in a pool of its own and each tried again meanwhile. So nodes
 count that have failed at what a policy's rollout brings, whatever policy they belong to and whether they are tried
-again or not. New nodes do not: they serve nobody, and their own troubles say nothing about nodes that work. What is not
+again or not. New nodes do not: they serve nobody, and their own troubles say nothing about nodes that work. Nor do
+faults of GPUs, which no roll-out has brought. What is not
 known (the DaemonSet controller is away, a DaemonSet is being made anew) is no new target and closes nothing (I23).
 """
 
@@ -39,7 +40,7 @@ def failures(views: Sequence[View]) -> list[Failure]:
     failed = []
     for view in views:
         operation = view.operation
-        if operation is None or operation.install or leaving(view):
+        if operation is None or operation.install or operation.target.health or leaving(view):
             continue
         if operation.phase == "Quarantine" or operation.failures:
             mark = f"{view.node.uid}/{max(operation.failures, 1)}"

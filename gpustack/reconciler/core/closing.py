@@ -14,6 +14,7 @@ from ...api.objects import NodeTaint, Taint
 from ...api.pods import Pod
 from .actions import PatchNode
 from .evictions import maker
+from .health import stays
 from .moves import move
 from .record import Last, Memory, Operation, write
 from .snapshot import Snapshot
@@ -70,9 +71,10 @@ def abandon(
 ) -> PatchNode:
     """Give up before the point of no return.
 
-    A node that an earlier attempt has touched was never seen to work since: it goes back into quarantine.
+    A node that an earlier attempt has touched was never seen to work since, and one with a fault doesn't: it goes back
+    into quarantine.
     """
-    if operation.acted is not None and not operation.install:
+    if (operation.acted is not None and not operation.install) or stays(view, operation):
         return quarantine(known, view, operation, why, again=True, tried=failed)
     return release(known, view, operation, why, failed=failed, whose=whose)
 
@@ -120,7 +122,7 @@ def quarantine(
 def _end(
     view: View, operation: Operation, last: Last, annotations: Mapping[str, str], taints: list[NodeTaint] | None
 ) -> PatchNode:
-    removed = {keys.OPERATION, keys.RETRY, *operation.annotated}
+    removed = {keys.OPERATION, keys.RETRY, keys.REQUESTED, *operation.annotated}
     removed |= {keys.CORDONED} if view.annotations.get(keys.CORDONED) == operation.id else set()
     return PatchNode(
         view.name,

@@ -13,7 +13,7 @@ from datetime import datetime, timedelta
 from ...api import keys
 from ...api.node_policy import NodePolicy
 from ...api.pods import Pod
-from . import labeller
+from . import health, labeller
 from .actions import Why
 from .record import Act, Target
 from .snapshot import Snapshot
@@ -43,6 +43,11 @@ class Due:
         """Whether it sets up a new node."""
         return "install" in self.acts
 
+    @property
+    def health(self) -> bool:
+        """Whether it is for a fault of the node: what a roll-out waits for doesn't hold it up."""
+        return "health" in self.acts
+
 
 def due(known: Snapshot, view: View, policy: NodePolicy) -> tuple[Due | None, list[Why]]:
     """The operation that the node needs, and what is left alone and why."""
@@ -51,6 +56,8 @@ def due(known: Snapshot, view: View, policy: NodePolicy) -> tuple[Due | None, li
         return None, [("unlabelled", f"nobody has set {label} on it: its labels are not the reconciler's to set")]
     if new_node(known, view):
         return _install(view, policy), notes
+    if fault := health.due(known, view, policy):
+        return Due(("health",), fault), notes
     if note := _not_synced(view, policy):
         return None, [note]
     acts: list[Act] = []

@@ -17,7 +17,7 @@ import msgspec
 from ...api import keys
 from ...api.node_policy import Breaker, NodePolicy, Status
 from ...api.pods import Pod
-from . import evictions, images, labeller, phases, pods, status, takeover, telling, verify
+from . import evictions, health, images, labeller, phases, pods, status, takeover, telling, verify
 from .actions import Action, Decision, PatchNode, PatchStatus, Tell, Wait, WaitKind, Why
 from .admission import Candidate, admit, operation_for, uncovered
 from .attempts import anew, still_due
@@ -84,7 +84,7 @@ def survey(known: Snapshot) -> Wanted:
     wanted += [view.name for view in fresh[:LOOKS]]
     line = queue(so_far, trials=TRIALS)
     wanted += [each.view.name for each in line.order if uncounted(known, each)][:TRIALS]
-    candidates = [each.view.name for each in line.begin]
+    candidates = [each.view.name for each in line.begin if not each.due.health]
     return Wanted(tuple(dict.fromkeys([*wanted, *candidates])), tuple(candidates), so_far.kept)
 
 
@@ -288,7 +288,9 @@ def _lost(view: View, why: str = "taken by an operation whose record is gone") -
         metadata.resourceVersion,
         why,
         labels={keys.PHASE: None} if keys.PHASE in view.labels else {},
-        annotations=dict.fromkeys(key for key in (keys.CORDONED, keys.OPERATION) if key in view.annotations),
+        annotations=dict.fromkeys(
+            key for key in (keys.CORDONED, keys.OPERATION, keys.REQUESTED) if key in view.annotations
+        ),
         unschedulable=False if keys.CORDONED in view.annotations and view.node.spec.unschedulable else None,
     )
 
@@ -313,7 +315,19 @@ def _operation(known: Snapshot, view: View, operation: Operation) -> Looked:
 
 
 TIMED: frozenset[WaitKind] = frozenset(
-    ("window", "backoff", "gpu-gone", "manual", "soak", "checking", "blocked", "refused", "layout")
+    (
+        "window",
+        "backoff",
+        "gpu-gone",
+        "manual",
+        "soak",
+        "checking",
+        "blocked",
+        "refused",
+        "layout",
+        "health",
+        "health-limit",
+    )
 )
 """What time alone may end."""
 UNDER_WAY: dict[Phase, WaitKind] = {
@@ -341,7 +355,7 @@ def _idle(known: Snapshot, view: View, policy: NodePolicy) -> Looked:
     if what is None and not notes and keys.RETRY in view.annotations:
         edit.annotations[keys.RETRY] = None
         edit.why.append("nothing to try again")
-    waits += edit.waits
+    waits += [*edit.waits, *(health.reports(known, view) if view.gpu else ())]
     again = 60.0 if edit.waits else 300.0
     if edit:
         metadata = view.node.metadata

@@ -27,6 +27,7 @@ class Changes(TypedDict, total=False):
     acted: datetime | None
     emptySince: datetime | None
     attempt: int
+    boot: str
     failures: int
     heard: str
     heardAt: datetime | None

@@ -20,19 +20,20 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from ...api import keys
-from ...api.node_policy import NodePolicy
+from ...api.node_policy import Health, NodePolicy
 from ...api.pods import Pod
-from . import acting, evictions, others, pods, verify, windows
+from . import acting, evictions, health, others, pods, verify, windows
 from .actions import Action, DeletePod, Evict, PatchNode, Tell
 from .admission import stopped, untolerable
 from .attempts import today
 from .closing import abandon, close, quarantine
+from .health import Faults
 from .images import image_trouble
 from .moves import Changes, move
 from .record import Operation
 from .snapshot import Snapshot
 from .spans import span
-from .view import View, leaving, uses_of
+from .view import View, kept_views, leaving, uses_of, views_of
 
 EMPTY_FOR = timedelta(seconds=5)
 """How long nothing may have used a GPU before the point of no return: a pod can be bound to a cordoned node (I7)."""
@@ -86,6 +87,8 @@ def _returnable(known: Snapshot, view: View, operation: Operation, unsure: str) 
         return _released(known, view, operation, why, failed=failed)
     if step := _cordon(known, view, operation):
         return step
+    if operation.target.health and (step := _faultless(known, view, operation)):
+        return step
     listed = known.pods.get(view.name)
     if listed is None:
         return _unread(known, view, operation)
@@ -112,7 +115,11 @@ def _stopped(known: Snapshot, view: View, operation: Operation) -> str:
         return view.held
     if policy is None or policy.uid != operation.policy:
         return "the node no longer belongs to the policy"
-    if why := stopped(known, policy) or leaving(view) or untolerable(view):
+    if why := stopped(known, policy) or leaving(view):
+        return why
+    if operation.target.health:
+        return Faults(known, views_of(kept_views(known))).many
+    if why := untolerable(view):
         return why
     if policy.status.breaker.open:
         return policy.status.breaker.message
@@ -120,6 +127,23 @@ def _stopped(known: Snapshot, view: View, operation: Operation) -> str:
         return busy[1]
     brings = {"driver", "repair"} & set(operation.acts) and not operation.restartOnly
     return image_trouble(known, operation.target.revision) if brings else ""
+
+
+def _faultless(known: Snapshot, view: View, operation: Operation) -> Step | None:
+    """Nobody is evicted from a node that tells of no fault any more: whether that lasts is looked at."""
+    if health.look(known, view).state == "fault":
+        return None
+    why = health.unwell(known, view)
+    if why and not _past(known, view, operation):
+        return Step(reason=why, again=30)
+    return _released(known, view, operation, why or "its fault has gone", failed=bool(why))
+
+
+def _rests(known: Snapshot, view: View, operation: Operation) -> Step:
+    """All is done that can be: the node stays cordoned until it is well, and has no slot any more."""
+    why = health.unwell(known, view)
+    told = Tell(view.name, "NodeFault", f"{why}; it stays cordoned until it is well again", warning=True)
+    return Step([move(known, view, operation, why, phase="Quarantine", step="", notBefore=None)], [told])
 
 
 def _released(
@@ -150,7 +174,12 @@ def _unread(known: Snapshot, view: View, operation: Operation) -> Step:
 
 
 def _held(known: Snapshot, view: View, operation: Operation, listed: Sequence[Pod]) -> Step:
-    """Wait for the pods that the policy says to wait for."""
+    """Wait for the pods that the policy says to wait for. A fault waits for nobody."""
+    if operation.target.health:
+        seconds = operation.finish.podDeletion.timeoutSeconds
+        if operation.target.health == "cordon":
+            return _rests(known, view, operation)
+        return Step([move(known, view, operation, "evict what uses the GPUs", phase="Evicting", seconds=seconds)])
     left = pods.awaited(listed, operation.finish.wait.podSelector, uses_of(known, view))
     if left and not _past(known, view, operation):
         return Step(reason=f"waits for {len(left)} pods to finish, the first is {left[0].key}", again=30)
@@ -205,6 +234,8 @@ def _empty(known: Snapshot, view: View, operation: Operation) -> Step:
             return _released(known, view, operation, "the node is not Ready", failed=True)
         return Step(reason="nothing uses the GPUs, and the node is not Ready", again=30)
     if known.now - operation.emptySince >= EMPTY_FOR:
+        if operation.target.health and not operation.target.request:
+            return _rests(known, view, operation)
         return Step([acting.enter(known, view, operation, operation.acts[0])])
     return Step(reason="nothing uses the GPUs; looking once more", again=EMPTY_FOR.total_seconds())
 
@@ -273,7 +304,8 @@ def _quarantine(known: Snapshot, view: View, operation: Operation) -> Step:
     if settled and not verify.problems(known, view, now):
         return _done(known, view, now)
     until = operation.notBefore
-    again = "stays until somebody looks" if until is None else f"next attempt {until:%H:%MZ}"
+    stays = "stays until it is well" if operation.target.health else "stays until somebody looks"
+    again = stays if until is None else f"next attempt {until:%H:%MZ}"
     runs = settled or any(pod.ready for pod in known.driver_pods.get(view.name, ()))
     nudges = verify.nudges(known, view, now) if runs else []
     return Step([*nudges], reason=f"quarantined: {operation.reason}; {again}", again=60)
@@ -305,7 +337,9 @@ def _over(known: Snapshot, view: View, operation: Operation) -> bool:
         limit = LONGEST
     else:
         times = policy.spec.deadlines
-        limit = span(max(times.driver, times.verifying) + times.mig + times.migReboot)
+        faults = policy.spec.health or Health(requestSeconds=0, settleSeconds=0)
+        longest = max(times.driver, times.verifying + faults.settleSeconds, faults.requestSeconds)
+        limit = span(longest + times.mig + times.migReboot)
     seen = known.seen.since(view.node.uid, f"{operation.phase} {operation.step}", known.now)
     late = operation.deadline is not None and known.now >= operation.deadline
     return late or max(seen, known.now - operation.since) > limit + GRACE

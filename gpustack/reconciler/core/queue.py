@@ -15,6 +15,7 @@ from . import evictions
 from .actions import Action, Tell, Wait, Why
 from .admission import Candidate, gate
 from .budget import Budget
+from .health import Faults
 from .images import PATIENCE, image_trouble, pulls
 from .layouts import unread
 from .pioneer import Pioneers
@@ -86,7 +87,7 @@ def queue(so_far: Pass, trials: int = 0) -> Queue:
     for view, looked in zip(so_far.views, so_far.looked, strict=True):
         if looked.taken_over:
             budget.take(view)
-    pioneers = Pioneers.of(known, so_far.views)
+    pioneers, faults = Pioneers.of(known, so_far.views), Faults(known, so_far.views)
     taken: list[Candidate] = []
     waits: list[Wait] = []
     candidates = [looked.candidate for looked in so_far.looked if looked.candidate is not None]
@@ -97,7 +98,7 @@ def queue(so_far: Pass, trials: int = 0) -> Queue:
         if candidate.due.install:
             if why is None and not budget.installs(view):
                 why = ("parallel", "enough new nodes are being set up")
-        elif why := why or budget.refuses(view) or _first(pioneers, candidate):
+        elif why := why or _faulty(faults, candidate) or budget.refuses(view) or _first(pioneers, candidate):
             known.seen.still(view.node.uid, evictions.BUDGET, known.now)
         else:
             why = _blocked(known, candidate, trials)
@@ -106,6 +107,7 @@ def queue(so_far: Pass, trials: int = 0) -> Queue:
             if why is None:
                 budget.take(view)
                 pioneers.take(view, candidate.due.target)
+                faults.take(view, candidate.due.target)
         if why is not None:
             waits += waits_of(view, [why])
         elif not (trials and candidate.due.install):
@@ -122,6 +124,11 @@ def _full(known: Snapshot, taken: int) -> Why | None:
     return None
 
 
+def _faulty(faults: Faults, candidate: Candidate) -> Why | None:
+    """Whether so many nodes are out of service for faults, or tell of one, that no more may go."""
+    return faults.refuses(candidate.view) if candidate.due.health else None
+
+
 def _first(pioneers: Pioneers, candidate: Candidate) -> Why | None:
     """Whether another node is to show first that it works. A restart that installs nothing anew has nothing to show."""
     if candidate.due.restart_only or not candidate.policy.spec.upgrade.firstAlone:
@@ -136,11 +143,11 @@ def _gates(so_far: Pass, candidate: Candidate) -> Why | None:
     if refused := known.refused.get(candidate.view.node.uid):
         return "refused", refused
     switch = so_far.breakers[candidate.policy.uid]
-    if why := gate(known, candidate, switch.message if switch.open and not what.install else ""):
+    if why := gate(known, candidate, switch.message if switch.open and not (what.install or what.health) else ""):
         return why
     if text := unread(known, candidate.view, what.target.mig):
         return "layout", text
-    if not what.install and uncounted(known, candidate):
+    if not (what.install or what.health) and uncounted(known, candidate):
         return "checking", "it is counted how many pods use its GPUs: the least used go first"
     if text := soaking(so_far.soaks, candidate):
         return "soak", text
@@ -169,7 +176,7 @@ def _order(known: Snapshot, budget: Budget, candidate: Candidate) -> tuple[int, 
     setbacks = _set_back(known, view)
     ranks = [_rank(each, view.labels.get(each.label, "")) for each in upgrade.order or ()]
     used = known.used.get(view.node.uid, sys.maxsize) if upgrade.leastUsed else 0
-    failed, whole = candidate.again is not None, "repair" not in candidate.due.acts
+    failed, whole = candidate.again is not None, not {"repair", "health"} & set(candidate.due.acts)
     return setbacks, failed, whole, ranks, budget.down_nearby(view), used, view.name
 
 
@@ -195,8 +202,9 @@ def _rank(by: OrderBy, value: str) -> int:
 
 
 def _blocked(known: Snapshot, candidate: Candidate, trials: int) -> Why | None:
-    """What stands against evicting the pods that use the GPUs. A restart that installs nothing anew evicts nobody."""
-    if candidate.due.restart_only:
+    """What stands against evicting the pods that use the GPUs. A restart that installs nothing anew evicts nobody, and
+    a node with a fault is cordoned though its pods can't be evicted."""
+    if candidate.due.restart_only or candidate.due.health:
         return None
     check = known.prechecks.get(candidate.view.name)
     if check is None:

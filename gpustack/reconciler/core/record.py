@@ -34,9 +34,11 @@ FORMAT = 1
 Phase = Literal["Held", "Evicting", "Acting", "Verifying", "Quarantine"]
 """Queued is derived and Releasing is one write: neither is ever stored."""
 
-Act = Literal["driver", "mig", "repair", "mode", "install"]
+Act = Literal["driver", "mig", "repair", "mode", "install", "health"]
 """One thing to do on a node; an operation is one or several of them, in this order of precedence."""
 
+Request = Literal["", "reset", "reboot"]
+"""What a node with a fault needs that only others can do."""
 
 Part = Act | Literal["drain", ""]
 """Where a phase has parts, as this version writes them."""
@@ -54,9 +56,13 @@ class Target(Slim, kw_only=True):
     """The labels that a change of mode swaps in."""
     deploy: list[str] = []
     """The components whose deploy labels a change of mode leaves."""
+    health: Literal["", "cordon", "drain"] = ""
+    """What becomes of a node with a fault: no pod comes any more, or those that use its GPUs go, too."""
+    request: Request = ""
 
     def __str__(self) -> str:
         parts = [self.revision and f"driver {self.revision}", self.mig and f"mig {self.mig}@{self.mig_digest}"]
+        parts += [f"{self.health} for a fault", self.request] if self.health else []
         parts += [f"{key}={value}" for key, value in sorted(self.labels.items())]
         return ", ".join(part for part in parts if part) or "-"
 
@@ -80,6 +86,7 @@ class Finish(Slim, kw_only=True):
     driverSeconds: int = 5400
     migSeconds: int = 1800
     verifySeconds: int = 900
+    requestSeconds: int = 3600
     maxAttempts: int = 3
     validator: bool = True
 
@@ -118,6 +125,8 @@ class Operation(Slim, kw_only=True):
     heard: str = ""
     heardAt: Time | None = None
     """What the MIG manager last said, and when that was first seen."""
+    boot: str = ""
+    """Which boot of the machine it was when a reset or reboot was asked for."""
     recordons: int = 0
     """How often somebody took the cordon away."""
     annotated: list[str] = []

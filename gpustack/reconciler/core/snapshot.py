@@ -14,7 +14,7 @@ from functools import cached_property
 from typing import Any
 
 from ...api.daemon_sets import DaemonSet
-from ...api.node_policy import NodePolicy
+from ...api.node_policy import HealthRule, NodePolicy
 from ...api.objects import Node
 from ...api.pods import Pod
 from .record import Entry
@@ -173,6 +173,16 @@ class Snapshot:
     def image_troubles(self) -> dict[str, str]:
         """What images.py has found wrong, by revision: it looks at every node, and a pass asks for each of many."""
         return {}
+
+    @cached_property
+    def health_rules(self) -> dict[str, dict[str, list[HealthRule]]]:
+        """What conditions of nodes mean: by the UID of their policy, and by type."""
+        made: dict[str, dict[str, list[HealthRule]]] = {}
+        for policy in self.policies:
+            of = made.setdefault(policy.uid, {})
+            for rule in policy.spec.health.rules if policy.spec.health else ():
+                of.setdefault(rule.type, []).append(rule)
+        return made
 
     @cached_property
     def started(self) -> dict[str, list[tuple[str, datetime]]]:

@@ -75,7 +75,7 @@ def _of(policy: NodePolicy, after: str, now: datetime) -> Soak | None:
 
 def _done(operation: Operation, actions: Iterable[Action]) -> bool:
     """Whether ACTIONS end OPERATION well, and a rollout consists of such."""
-    if operation.install or "repair" in operation.acts:
+    if operation.install or {"repair", "health"} & set(operation.acts):
         return False
     ends = (action.annotations.get(keys.LAST) for action in actions if isinstance(action, PatchNode))
     return any((last := read(Last, text)) is not None and last.outcome == "done" for text in ends)
@@ -84,6 +84,7 @@ def _done(operation: Operation, actions: Iterable[Action]) -> bool:
 def soaking(soak: Mapping[str, Soak], candidate: Candidate) -> str:
     """Why the operation of CANDIDATE has to wait; "" where it need not."""
     said = soak.get(candidate.policy.uid)
-    if said is None or candidate.due.install or "repair" in candidate.due.acts or candidate.again is not None:
+    what = candidate.due
+    if said is None or what.install or what.health or "repair" in what.acts or candidate.again is not None:
         return ""
     return f"{said.after} was done a while ago and soaks until {said.until:%Y-%m-%dT%H:%M:%SZ}"

@@ -11,6 +11,7 @@ from datetime import timedelta
 
 from ...api import keys
 from ...api.pods import Pod
+from . import health
 from .acting import DISABLED
 from .actions import Evict
 from .record import Operation
@@ -33,6 +34,8 @@ def problems(known: Snapshot, view: View, operation: Operation) -> list[str]:
 def _problems(known: Snapshot, view: View, operation: Operation) -> Iterator[str]:
     if not view.node.ready:
         yield "the node is not Ready"
+    if operation.target.health and (fault := health.unwell(known, view)):
+        yield fault
     if operation.finish.daemonSet and not any(pod.ready for pod in known.driver_pods.get(view.name, ())):
         yield "no driver pod is ready"
     if paused := view.paused():

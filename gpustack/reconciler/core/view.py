@@ -231,6 +231,7 @@ def ledgered(known: Snapshot, node: Node, operation: Operation | None) -> tuple[
 def bounded(operation: Operation, policy: NodePolicy) -> Operation:
     """OPERATION with no more attempts, time and power over pods than POLICY gives."""
     limits, said, upgrade = policy.spec.deadlines, operation.finish, policy.spec.upgrade
+    health = policy.spec.health if operation.target.health else None
     wait, delete, drain = upgrade.waitForCompletion, upgrade.podDeletion, upgrade.drain
     finish = msgspec.structs.replace(
         said,
@@ -239,7 +240,8 @@ def bounded(operation: Operation, policy: NodePolicy) -> Operation:
         drain=msgspec.structs.replace(_milder(said.drain, drain), enable=said.drain.enable and drain.enable),
         driverSeconds=min(said.driverSeconds, limits.driver),
         migSeconds=min(said.migSeconds, limits.mig + (limits.migReboot if policy.spec.migReboot else 0)),
-        verifySeconds=min(said.verifySeconds, limits.verifying),
+        verifySeconds=min(said.verifySeconds, limits.verifying + (health.settleSeconds if health else 0)),
+        requestSeconds=min(said.requestSeconds, health.requestSeconds) if health else 0,
         maxAttempts=min(said.maxAttempts, upgrade.maxAttempts),
         podRules=upgrade.podRules or [],
         ignoreBudgets=said.ignoreBudgets and upgrade.ignoreBudgetsAfter is not None,

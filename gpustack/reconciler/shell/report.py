@@ -45,7 +45,7 @@ def show(metrics: Metrics, known: Snapshot, decision: Decision) -> None:
 
 NOT_DUE = frozenset(
     "paused hold window manual skip auto-upgrade-off opt-out product unlabelled membership operator gpu-gone gpu-pods "
-    "startup looking mig-busy quarantine unreadable not-covered breaker".split()
+    "startup looking mig-busy quarantine unreadable not-covered breaker health health-limit".split()
 )
 """What nodes wait for that somebody has chosen, that is nobody's work, or that has an alert of its own."""
 

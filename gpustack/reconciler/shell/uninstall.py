@@ -23,7 +23,7 @@ from .gather import Sources
 from .lease import NAME, Elector
 from .log import Log
 
-MARKS = (keys.OPERATION, keys.LAST, keys.MEMORY, keys.CORDONED, keys.FENCE)
+MARKS = (keys.OPERATION, keys.LAST, keys.MEMORY, keys.CORDONED, keys.FENCE, keys.REQUESTED)
 """Our annotations."""
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ...cluster.ownership import OWNER
@@ -228,6 +228,36 @@ def more(before: object, after: object) -> bool:
     if str(before).endswith("%") != str(after).endswith("%") or not (one.isdigit() and two.isdigit()):
         return before not in (0, None)
     return before not in (0, None) and int(two) > int(one)
+
+
+@rule("IMP117", 2)
+def faults_act(subject: Subject) -> Iterator[Hit]:
+    """What is done about faults of GPUs changes."""
+    said: dict[str, list[str]] = {}
+    for change in subject.of("NodePolicy"):
+        old, new = (at(body, "spec", "health") for body in (change.old, change.new))
+        if old != new and not subject.whole and change.what != "removed":
+            said.setdefault(_about_faults(mapping(old), mapping(new)), []).append(str(change.identity))
+    for what, names in said.items():
+        yield Hit(names[0], what, about=tuple(names))
+
+
+def _about_faults(old: Mapping[str, Any], new: Mapping[str, Any]) -> str:
+    """What becomes of nodes with faults, by the section OLD before and NEW from now on."""
+    if not new:
+        return (
+            "conditions of nodes count no more: a node that is out of service for a fault is given back once it works"
+        )
+    kinds = {
+        then: list(dict.fromkeys(str(each["type"]) for each in new.get("rules") or () if each.get("then") == then))
+        for then in ("drain", "cordon")
+    }
+    words = {"drain": "empty a node of pods that use GPUs", "cordon": "keep new pods off it"}
+    parts = [f"{few(names, SHOWN)} {words[then]}" for then, names in kinds.items() if names]
+    since = f"from {new['reportOnlyUntil']}" if new.get("reportOnlyUntil") else "30 days after the first NodePolicy"
+    limit = f"at most {new.get('maxNodes')} nodes and {new.get('maxShare')} at a time"
+    before = "" if old else "so far nobody looked at conditions; "
+    return f"{before}{' and '.join(parts)}, {since}, {limit}" if parts else f"{before}faults are only reported"
 
 
 @rule("IMP114", 2)

@@ -51,6 +51,23 @@ def test_selection() -> None:
     assert one(nodePools=[rhcos], driver={"enabled": False})["nodeSelector"][f"{OS}OSTREE_VERSION"] == "418.94"
 
 
+def test_health() -> None:
+    """The policy's own conditions come before those of detectors, and the last day of only reporting is over at its
+    end. With another owner everything is reported. Without the section there is none.
+    """
+    own = {"type": "example.com/Lost", "then": "drain", "request": "reboot", "messages": ["*bus*"]}
+    section = {"detectors": ["aks"], "conditions": [own], "reportOnlyUntil": "2027-12-31", "maxNodes": 1}
+    found = one({"health": section})["health"]
+    rest = {"status": "True", "reasons": [], "heartbeatSeconds": 0}
+    assert found["rules"][0] == {**rest, **own}
+    assert found["rules"][1] == {**rest, "type": "GPUMissing", "then": "drain", "request": "reboot", "messages": []}
+    assert (found["reportOnlyUntil"], found["maxNodes"]) == ("2028-01-01T00:00:00Z", 1)
+    theirs = one({"health": {"detectors": ["aks"], "owner": "platform"}})["health"]
+    assert {(each["then"], each["request"]) for each in theirs["rules"]} == {("report", "")}
+    assert "reportOnlyUntil" not in theirs
+    assert "health" not in one()
+
+
 def test_a_cluster_without_pools() -> None:
     """One NodePolicy for all nodes with a GPU, which no driver DaemonSet covers."""
     found = specs(nodePools=[])

@@ -29,6 +29,23 @@ DENIALS = (
     ApiError("failed calling webhook", 500),
     Conflict("the object has been modified", 409),
 )
+HEALTH = {
+    "rules": [
+        {"type": "GpuFatal", "then": "drain", "request": "reboot", "heartbeatSeconds": 900},
+        {"type": "GpuLost", "then": "drain"},
+        {"type": "GpuBad", "then": "cordon", "request": "reset"},
+        {"type": "GpuNote", "then": "report"},
+    ],
+    "reportOnlyUntil": "2020-01-01T00:00:00Z",
+    "maxNodes": 1,
+    "maxShare": "50%",
+    "breakerShare": "50%",
+    "holdSeconds": 60,
+    "settleSeconds": 120,
+    "requestSeconds": 600,
+}
+"""What conditions mean; every fifth time that something is said of a fault it is of all nodes at once."""
+SAID = ("True", "Unknown", "False", "stale")
 LIMITS: Sequence[tuple[int, int | str]] = ((1, 1), (2, 1), (2, "50%"), (1, 3), (3, 2), (1, 0))
 
 
@@ -57,6 +74,8 @@ class Want:
     """Rules for pods, and when budgets are ignored."""
     least: bool = False
     """Whether the least used nodes go first."""
+    report: bool = False
+    """Whether faults are only reported."""
     spare: bool = False
     """Whether there is a second pool, with a policy of its own that says the same."""
 
@@ -89,6 +108,7 @@ class Want:
             "content": self.content,
             "version": self.version,
             "digest": self.digest,
+            "health": {**HEALTH, **({"reportOnlyUntil": "2099-01-01T00:00:00Z"} if self.report else {})},
         }
         return {**made, "upgrade": upgrade, "labels": dict(self.labels)}
 
@@ -275,6 +295,35 @@ class Actors:
         """A machine restarts."""
         if node := self._node(number):
             reboot(self.world, self.world.machines[node])
+
+    def ill(self, number: int) -> None:
+        """Somebody says of a node, or of all, that its GPU is at fault, that nobody knows, or that it is well."""
+        kind = HEALTH["rules"][number % 4]["type"]  # type: ignore[index]
+        status = SAID[number // 4 % 4] if number % 5 else "True"
+        more = {"lastHeartbeatTime": "2020-01-01T00:00:00Z"} if status == "stale" else {}
+        for node in list(self.world.machines) if number % 5 == 4 else [self._node(number)]:
+            if node:
+                self.world.tell(node, kind, status.replace("stale", "True"), reason="Xid", **more)
+
+    def asked(self, number: int) -> None:
+        """Whoever can does what nodes ask for: resets or reboots them; the fault has gone, or comes again."""
+        for node, machine in self.world.machines.items():
+            if m.REQUESTED in self.world.annotations(node):
+                if number % 2:
+                    reboot(self.world, machine)
+                self.world.annotate(node, {m.REQUESTED: None})
+                if number % 3:
+                    self.well(node)
+
+    def well(self, node: str) -> None:
+        """Nobody says anything bad of a node any more."""
+        for rule in HEALTH["rules"]:  # type: ignore[attr-defined]
+            self.world.tell(node, rule["type"], "False")
+
+    def reporting(self, number: int) -> None:
+        """Faults are only reported from now on, or acted on."""
+        self.want.report = number % 2 == 0
+        self.sync(0)
 
     def nfd(self, number: int) -> None:
         """NFD loses the GPU of a node or of all, or finds it."""

@@ -51,6 +51,7 @@ FAULTS: tuple[Step, ...] = (
     ("workload", 4), ("driver", 0), ("revert", 0), ("replace", 1), ("record", 0), ("record", 1),
     ("forge", 0), ("forge", 2), ("spare", 0), ("spare", 3), ("spare", 12), ("ledger", 0), ("ledger", 2),
     ("undo", 0), ("undo", 4), ("undo", 8), ("marks", 0), ("edit", 0), ("edit", 2),
+    ("ill", 0), ("ill", 1), ("ill", 2), ("ill", 4), ("ill", 5), ("ill", 6), ("asked", 1), ("asked", 3),
 )  # fmt: skip
 """One of each kind: steps of histories, each with the number that says which node and what."""
 AGES = (0, 1, 5, 12, 20, 60, 150, 300, 400, 600, 900, 1800, 3600, 7200)

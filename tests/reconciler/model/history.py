@@ -311,9 +311,20 @@ STEPS: dict[str, Step] = {
         "once go tick kill restart lag stall jump sync driver revert mig content limits window mode drop_policy "
         "cordon hold pause retry manual record forge opt_out works nfd replace foreign taint fault workload bind "
         "operator everything labelling manager parts startup rename pool driver_gone register lies rival uninstall "
-        "deny unlist soak reboot pods spare ledger undo marks edit"
+        "deny unlist soak reboot pods spare ledger undo marks edit ill asked reporting"
     ).split()
 }
 """By name; the number goes to the step."""
-WEIGHTS: dict[str, int] = {"go": 30, "once": 6, "kill": 4, "stall": 3, "fault": 2, "driver": 3, "mig": 3, "tick": 3}
+WEIGHTS: dict[str, int] = {
+    "go": 30,
+    "once": 6,
+    "kill": 4,
+    "stall": 3,
+    "fault": 2,
+    "driver": 3,
+    "mig": 3,
+    "tick": 3,
+    "ill": 4,
+    "asked": 2,
+}
 """How often a step comes, 1 where it isn't here."""

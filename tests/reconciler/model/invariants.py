@@ -20,6 +20,7 @@ OWN_ANNOTATIONS = {
     m.LAST,
     m.MEMORY,
     m.CORDONED,
+    m.REQUESTED,
     "gpustack.dev/fence",
     "gpustack.dev/retry",
     "nvidia.com/gpu-driver-upgrade-enabled",
@@ -278,8 +279,8 @@ def i21_unreadable(now: Moment) -> Iterator[str]:
 
 
 def i23_breaker(now: Moment) -> Iterator[str]:
-    """Nothing begins while the breaker is open."""
-    if not now.opened or now.known is None:
+    """Nothing begins while the breaker is open, but what is for a fault."""
+    if not now.opened or now.known is None or m.operation(now.after)["acts"] == ["health"]:
         return
     policy = next((each for each in now.known.policies if each.uid == m.operation(now.after)["policy"]), None)
     current = now.policy(policy.uid) if policy else None
@@ -294,6 +295,46 @@ def i24_new_node(now: Moment) -> Iterator[str]:
     uid = f'"uid":"{now.after["metadata"]["uid"]}"'
     if text and text != m.annotations_of(now.before).get(m.MEMORY) and uid not in text:
         yield "remembers another node"
+
+
+def _faulty(now: Moment, name: str) -> bool:
+    """Whether the pass saw a fault of the node that something is done about."""
+    kinds = {"GpuFatal", "GpuLost", "GpuBad"}
+    found = next((each for each in now.known.nodes if each.name == name), None) if now.known else None
+    return found is not None and any(
+        each.type in kinds
+        and each.status == "True"
+        and (each.type != "GpuFatal" or (each.lastHeartbeatTime is not None and each.lastHeartbeatTime.year > 2020))
+        for each in found.status.conditions
+    )
+
+
+def i28_faults(now: Moment) -> Iterator[str]:
+    """For a fault nodes are taken that tell of one, no more than the limit, and none where too many tell of one or
+    faults are only reported. Only what is fatal empties a node that is in use."""
+    before, after = m.operation(now.before), m.operation(now.after)
+    if after.get("acts") != ["health"] or now.known is None:
+        return
+    taken = [node for node in now.nodes() if m.operation(node).get("acts") == ["health"]]
+    if before.get("acts") != ["health"]:
+        policy = now.seen_policy(after["policy"])
+        section = policy.spec.health if policy else None
+        if section is None or (section.reportOnlyUntil and section.reportOnlyUntil > now.known.now):
+            yield "taken, though faults are only reported"
+        if not _faulty(now, now.name):
+            yield "taken, and no condition tells of a fault"
+        most = min(section.maxNodes, m.limit_of(section.maxShare, len(list(now.nodes())))) if section else 0
+        if len(taken) > most:
+            yield f"{len(taken)} nodes are out of service for faults, {most} may be"
+    policy = now.seen_policy(after["policy"])
+    if now.opened and policy and policy.spec.health:
+        told = [node.name for node in now.known.nodes if _faulty(now, node.name)]
+        if len(told) > max(m.limit_of(policy.spec.health.breakerShare, len(now.known.nodes)), 1):
+            yield f"{len(told)} of {len(now.known.nodes)} nodes tell of a fault, and one was taken"
+    if after["phase"] == "Evicting" != before.get("phase") and not _faulty(now, now.name):
+        yield "emptied, and no condition tells of a fault"
+    if after["phase"] == "Evicting" and after["target"].get("health") != "drain":
+        yield "emptied for what is not fatal"
 
 
 NODE_CHECKS: tuple[Check, ...] = (
@@ -316,5 +357,6 @@ NODE_CHECKS: tuple[Check, ...] = (
     i21_unreadable,
     i23_breaker,
     i24_new_node,
+    i28_faults,
 )
 """Checks of our writes on nodes."""

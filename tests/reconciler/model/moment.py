@@ -25,6 +25,7 @@ from tests.reconciler.world.world import World
 
 OP, LAST, MEMORY, CORDONED = (f"gpustack.dev/{name}" for name in ("op", "last-op", "node", "cordoned-by"))
 FENCE = "gpustack.dev/fence"
+REQUESTED = "gpustack.dev/requested"
 HOLD, PAUSED = "gpustack.dev/hold", "gpustack.dev/paused"
 DEPLOY = "nvidia.com/gpu.deploy."
 UPSTREAM = "nvidia.com/gpu-driver-upgrade-state"

@@ -128,6 +128,7 @@ class Upheavals(Actors):
 
     def calm(self) -> None:
         """None of it any more."""
+        self.want.report = False
         self.want.labelling, self.want.manager, self.want.without, self.want.spare = True, True, "", False
         for name in (SPARE, RENAMED):
             self._remove(name)
@@ -135,6 +136,7 @@ class Upheavals(Actors):
         for name, machine in self.world.machines.items():
             self.world.label(name, {KEY: POOL})
             machine.faults.discard("count")
+            self.well(name)
 
     def _remove(self, policy: str) -> None:
         if self.world.server.find(POLICIES, policy):

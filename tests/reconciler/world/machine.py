@@ -184,7 +184,9 @@ def reboot(world: World, machine: Machine) -> None:
     and the kubelet offers no GPU before a device plugin has told it of some."""
     there = (world.node(machine.name).get("status") or {}).get("allocatable") or {}
     none = {name: "0" for name in there if name.startswith("nvidia.com/")}
-    world.server.edit(NODES, machine.name, {"status": {"allocatable": none}})
+    boot = world.node(machine.name)["status"]["nodeInfo"]["bootID"]
+    info = {"bootID": machine.id if boot != machine.id else f"{machine.id}'s other"}
+    world.server.edit(NODES, machine.name, {"status": {"allocatable": none, "nodeInfo": info}})
     machine.geometry, machine.mig = ("all-disabled", ""), Task(machine.mig.pod)
     for pod in list(world.gpu_pods(machine.name)):
         world.server.remove(PODS, pod["metadata"]["name"], pod["metadata"]["namespace"])

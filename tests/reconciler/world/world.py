@@ -196,8 +196,14 @@ class World:
 
     def set_works(self, node: str, works: bool) -> None:
         """The kubelet says Ready, or is silent."""
-        status = {"conditions": [{"type": "Ready", "status": "True" if works else "Unknown"}]}
-        self.server.edit(NODES, node, {"status": status})
+        self.tell(node, "Ready", "True" if works else "Unknown")
+
+    def tell(self, node: str, kind: str, status: str, **more: str) -> None:
+        """Somebody says in a condition of the node how it is; a heartbeat that isn't named is never too old."""
+        there = (self.node(node).get("status") or {}).get("conditions") or []
+        made = {"type": kind, "status": status, "lastHeartbeatTime": "2099-01-01T00:00:00Z", **more}
+        conditions = [*(each for each in there if each["type"] != kind), made]
+        self.server.edit(NODES, node, {"status": {"conditions": conditions}})
 
     def set_status(self, pod: Document, *, init: str = "", main: str = "", ready: bool = False) -> None:
         """What a kubelet says of a pod of the stack."""

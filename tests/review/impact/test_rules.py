@@ -181,6 +181,10 @@ CASES: dict[str, tuple[Edit, set[str]]] = {
     "IMP110": (lambda render: digest(render, "0123"), {"IMP110"}),
     "IMP113": (put("NodePolicy/training:spec|upgrade|maxParallel", 5), {"IMP113"}),
     "IMP113 no limit": (put("NodePolicy/training:spec|upgrade|maxParallel", 0), {"IMP113"}),
+    "IMP117": (
+        put("NodePolicy/training:spec|health", {"rules": [{"type": "GpuLost", "then": "drain"}], "maxNodes": 1}),
+        {"IMP117"},
+    ),
     "IMP115": (drop("Deployment/gpustack-reconciler"), {"IMP115"}),
     "IMP115 with its budget": (reconciler_off, {"IMP115"}),
     "IMP503 budget": (drop("PodDisruptionBudget/gpustack-reconciler"), {"IMP503"}),
