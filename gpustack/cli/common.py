@@ -94,6 +94,8 @@ def add_base(parser: argparse.ArgumentParser, *, default: str | None) -> None:
     parser.add_argument(
         "--out", metavar="DIR", default="dist", help="where rendered manifests stand in Git (default: dist)"
     )
+    text = "ask registries for merged manifests that are in artifacts alone, where this gpustack renders them otherwise"
+    parser.add_argument("--registry", action="store_true", help=text)
     add_compiling(parser)
     add_executor(parser)
 

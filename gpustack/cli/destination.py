@@ -19,6 +19,7 @@ from ..policy.language.repository import is_digest, named
 from . import common
 from .refusals import refusal, said
 from .text import printable, say
+from .trees import artifacts
 
 if TYPE_CHECKING:
     from ..gitops.reads import Reads
@@ -87,6 +88,17 @@ def read_by(out: Path, cluster: str) -> Reads | None:
     listed = index.index_data(out, cluster).get("engine")
     files = as_listed(out, listed, beside.files_in(out, cluster))
     return reads(yaml.safe_load(body) for body in files.values())
+
+
+def contents(options: argparse.Namespace, clusters: Collection[str]) -> dict[str, dict[str, bytes]]:
+    """The files of CLUSTERS by their paths from each one's folder, be they there or not. Raises StaleError where they
+    aren't what was rendered.
+    """
+    out = Path(options.out)
+    alone = [cluster for cluster in clusters if artifacts.held(out, cluster)]
+    compiled = artifacts.contents(options, alone)
+    found = {cluster: {file.path: file.text.encode() for file in stack.files} for cluster, stack in compiled}
+    return {cluster: found.get(cluster) or content(out, cluster) for cluster in clusters}
 
 
 def content(out: Path, cluster: str) -> dict[str, bytes]:

@@ -1,8 +1,9 @@
 """gpustack push: dist/<cluster> as an OCI artifact, for Flux's OCIRepository and Argo CD.
 
-What is pushed is what was rendered and committed: the files that the index lists, with the bytes that it says. The
-revision is the last commit that touched the folder, so that a merge which doesn't change a cluster doesn't change its
-artifact either.
+What is pushed is what was rendered and committed: the files that the index lists, with the bytes that it says; where it
+has a digest in their place (`gitops.repository.dist: oci`), what the policy renders to, if that has the digest. The
+revision is the last commit that touched the folder, or that index, so that a merge which doesn't change a cluster
+doesn't change its artifact either.
 """
 
 from __future__ import annotations
@@ -15,12 +16,13 @@ from collections.abc import Collection
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ..compiler.index import INDEX
 from ..gitops.engines import engine, names, unasked
 from ..model import InputError, StaleError, masked
 from . import common, destination
 from .refusals import said
 from .text import document, plain, print_findings, printable, whole
-from .trees import links
+from .trees import artifacts, links
 from .trees.strays import of_render
 
 if TYPE_CHECKING:
@@ -60,7 +62,8 @@ def run(options: argparse.Namespace) -> int:
     links.refuse(options.out)
     goals = destination.wanted(options)
     # Everything is looked at before the first is pushed: nobody wants half a fleet.
-    known = [(goal, destination.content(Path(options.out), goal.cluster)) for goal in goals]
+    held = destination.contents(options, [goal.cluster for goal in goals])
+    known = [(goal, held[goal.cluster]) for goal in goals]
     alien = of_render(options, [goal.cluster for goal in goals])
     if alien:
         raise StaleError(*(each.finding for each in alien))
@@ -122,7 +125,10 @@ def origin(options: argparse.Namespace, cluster: str, files: Collection[str]) ->
 
     source, revision = options.source, options.revision
     if source is None or revision is None:
-        known = from_git(Path(options.out) / cluster, files if revision is None else None)
+        out = Path(options.out)
+        alone = artifacts.held(out, cluster)
+        place, names = (out / INDEX / f"{cluster}.json", [""]) if alone else (out / cluster, files)
+        known = from_git(place, names if revision is None else None)
         source, revision = source or known[0], revision or known[1]
     annotations = {SOURCE: without_secrets(source or ""), REVISION: revision or ""}
     return {name: whole(value) for name, value in annotations.items() if value}

@@ -10,6 +10,7 @@ import argparse
 import fnmatch
 import os
 import sys
+import tempfile
 from pathlib import Path
 
 from ..catalog.kinds import kinds_of
@@ -19,7 +20,7 @@ from ..model import Finding, GpustackError, InputError, Location
 from . import common
 from .refusals import said
 from .text import document, plain, print_findings
-from .trees import links, strays
+from .trees import artifacts, links, strays
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -49,7 +50,16 @@ def run(options: argparse.Namespace) -> int:
         findings += listed(out, cluster, files)
     told = {finding.location.file for finding in findings if finding.location}
     findings += [each.finding for each in strange(options, out) if each.path not in told]
-    with common.store(options) as store:
+    with common.store(options) as store, tempfile.TemporaryDirectory(prefix="gpustack-") as folder:
+        alone = [cluster for cluster in clusters if artifacts.held(out, cluster)]
+        written: dict[str, Path] = {}
+        for cluster, stack in artifacts.contents(options, alone):
+            root = written.setdefault(stack.key, Path(folder, cluster))
+            for file in stack.files if root.name == cluster else ():
+                path = root / file.path
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_text(file.text, "utf-8")
+                files[path] = stack.minor
         findings += kubeconform.second_opinion(files, binary, store, options.jobs, kinds_of(Path.cwd()))
     code = 2 if findings else 0
     if options.format == "json":

@@ -24,6 +24,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from dataclasses import replace as changed_copy
 from pathlib import Path
+from typing import Any
 
 from ..gitops.place import FOLDER
 from ..model import OutputError
@@ -42,7 +43,7 @@ class Rendering:
     """What a cluster's folder should hold: the policy it comes from, the Kubernetes minor, and content by path.
 
     `owner` is the project that the policy belongs to, see the function. `engine` are the engine's objects, by path
-    below dist/ (beside.py).
+    below dist/ (beside.py). `artifact` says of an OCI artifact that it holds what is no file here (stack.py).
     """
 
     cluster: str
@@ -51,15 +52,18 @@ class Rendering:
     files: Mapping[str, bytes]
     owner: str = ""
     engine: Mapping[str, bytes] = field(default_factory=dict)
+    artifact: Mapping[str, Any] | None = None
 
     def index(self) -> bytes:
         """What was written, as the file that stands outside the synced folders.
 
         Not shaped like an object: nothing applies it.
         """
-        head = {"format": 1, "cluster": self.cluster, "source": self.source, "kubernetes": self.minor}
+        head: dict[str, Any] = {"format": 1, "cluster": self.cluster, "source": self.source, "kubernetes": self.minor}
         if self.owner:
             head["project"] = self.owner
+        if self.artifact:
+            head |= {"artifact": self.artifact}
         text = json.dumps(head, indent=1).removesuffix("\n}")
         if self.engine:
             text += f',\n "engine": {listing(self.engine)}'
@@ -180,7 +184,11 @@ def write(out: Path, rendering: Rendering) -> Change:
         beside.remove_files(out, outside(change.removed))
         if change.any:
             write_index(out, cluster, rendering.index())
-        return changed_copy(change, look=look(out, cluster, seen) if seen else "")
+        if not rendering.files:
+            with contextlib.suppress(OSError):  # there is none, or something of somebody else's is in it
+                (out / cluster).rmdir()
+            seen = []
+        return changed_copy(change, look=look(out, cluster, seen) if seen or rendering.artifact else "")
     except OSError as error:
         raise refused(out, error) from error
 
@@ -259,7 +267,9 @@ def look(out: Path, cluster: str, seen: Seen | None = None) -> str:
     """
     try:
         index = os.stat(out / INDEX / f"{cluster}.json")  # noqa: PTH116 - a hot path
-        seen = [*(scan(out / cluster) if seen is None else seen), *beside.scan_files(out, cluster)]
+        if seen is None:
+            seen = scan(out / cluster) if os.path.lexists(out / cluster) else []
+        seen = [*seen, *beside.scan_files(out, cluster)]
     except OSError:
         return ""
     own = f"{index.st_size}:{index.st_mtime_ns}:{index.st_ctime_ns}:{index.st_ino}"

@@ -281,10 +281,10 @@ def rendered(project: Project, source: Source) -> dist.Rendering:
     """What SOURCE's folder should hold."""
     stack = stack_of(project, source)
     head = dist.header(source.display)
-    files = {file.path: (head + file.text).encode() for file in stack.files}
+    files = {} if stack.artifact else {file.path: (head + file.text).encode() for file in stack.files}
     engine = engine_files(stack.plan, source.name, head)
     owner = index.owner(project.root, project.out)
-    return dist.Rendering(source.name, source.display, stack.minor, files, owner, engine)
+    return dist.Rendering(source.name, source.display, stack.minor, files, owner, engine, stack.artifact)
 
 
 def judged_already() -> frozenset[str]:

@@ -49,7 +49,8 @@ class Stack:
     """What an effective spec renders to, for Kubernetes `minor` ("1.34").
 
     `findings` are what the rules say, whenever it counts; errors among them are of rules that were tolerated, or dated.
-    `plan` is what the GitOps engine's objects are made of (engine.py), None without an engine.
+    `plan` is what the GitOps engine's objects are made of (engine.py), None without an engine. `artifact` says what the
+    layer of an OCI artifact is that alone holds the files, None for those that are written.
     """
 
     key: str
@@ -57,6 +58,7 @@ class Stack:
     files: tuple[File, ...]
     findings: tuple[Finding, ...]
     plan: dict[str, Any] | None = None
+    artifact: dict[str, Any] | None = None
 
 
 class RefusedError(FindingsError):
@@ -95,10 +97,24 @@ def compile_stack(spec: ClusterPolicySpec, key: str, store: Store, tolerated: Co
         refused.beside = tuple(finding for finding in findings if finding not in error.findings)
         raise refused from None
     kept = [plain(finding) for finding in findings]
-    more = {} if plan is None else {"plan": plan}
+    artifact = artifact_of(spec, files)
+    more = {name: value for name, value in (("plan", plan), ("artifact", artifact)) if value is not None}
     store.put("stack", key, {"minor": minor, "components": list(components), "findings": kept, **more})
     store.hand_on()
-    return Stack(key, minor, files, tuple(findings), plan)
+    return Stack(key, minor, files, tuple(findings), plan, artifact)
+
+
+def artifact_of(spec: ClusterPolicySpec, files: Sequence[File]) -> dict[str, Any] | None:
+    """What Git knows of FILES where it doesn't hold them: the digest of the layer, how many there are, and the release.
+    They have no header, which names a policy: clusters of one spec share the layer.
+    """
+    if spec.gitops is None or spec.gitops.repository.dist != "oci":
+        return None
+    from ..registry.artifact import layer_of
+    from ..registry.client import digest_of
+
+    layer = layer_of({file.path: file.text.encode() for file in files})
+    return {"digest": digest_of(layer), "objects": len(files), "release": spec.release}
 
 
 def object_findings(spec: ClusterPolicySpec, results: Iterable[Result]) -> Iterator[Finding]:
@@ -148,7 +164,8 @@ def stored_stack(key: str, store: Store) -> Stack | None:
     if None in results:
         return None
     files = joined([result for result in results if result])
-    return Stack(key, entry["minor"], files, tuple(map(finding_of, entry["findings"])), entry.get("plan"))
+    findings = tuple(map(finding_of, entry["findings"]))
+    return Stack(key, entry["minor"], files, findings, entry.get("plan"), entry.get("artifact"))
 
 
 def bring_stacks(keys: Iterable[str], store: Store) -> None:

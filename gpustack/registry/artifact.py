@@ -41,7 +41,7 @@ class Artifact:
 
 def artifact(files: Mapping[str, bytes], media: Media, annotations: Mapping[str, str]) -> Artifact:
     """FILES by their paths as an artifact of the types MEDIA; ANNOTATIONS say where they are from."""
-    layer = stored(archive(files))
+    layer = layer_of(files)
     body = {
         "schemaVersion": 2,
         "mediaType": MANIFESTS[0],
@@ -51,6 +51,21 @@ def artifact(files: Mapping[str, bytes], media: Media, annotations: Mapping[str,
         **({"annotations": dict(sorted(annotations.items()))} if annotations else {}),
     }
     return Artifact(json.dumps(body, separators=(",", ":"), ensure_ascii=False).encode(), layer)
+
+
+def layer_of(files: Mapping[str, bytes]) -> bytes:
+    """The layer that holds FILES."""
+    return stored(archive(files))
+
+
+def files_in(layer: bytes) -> dict[str, bytes]:
+    """The files in a LAYER as `layer_of` makes it. Raises ValueError for another."""
+    try:
+        with tarfile.open(fileobj=io.BytesIO(layer), mode="r:gz") as tar:
+            opened = ((entry.name, tar.extractfile(entry)) for entry in tar if entry.isfile())
+            return {name: file.read() for name, file in opened if file is not None}
+    except (tarfile.TarError, OSError, EOFError, zlib.error) as error:
+        raise ValueError(str(error)) from error
 
 
 def push(client: Client, where: Reference, made: Artifact) -> str:

@@ -60,6 +60,8 @@ def contradicting(cluster: Cluster) -> Iterator[Hit]:
         yield hit("spec.gitops.repository.revision", "oci", wanted=wanted)
     if not is_oci(repository) and is_digest(wanted):
         yield hit("spec.gitops.repository.revision", "commit")
+    if not is_oci(repository) and repository.dist == "oci":
+        yield hit("spec.gitops.repository.dist", "no artifact")
 
 
 @rule("GPU834", "warning", over="origins")

@@ -17,11 +17,12 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from ...catalog.kinds import FOLDER
 from ...gitops import engines, place
-from ...model import InputError
+from ...model import GpustackError, InputError
 from ...policy.loading.brought import LIST
 from ...policy.loading.load import BESIDE, ringed
 from ...policy.loading.rings import FLEET, is_shared, shared_files
 from .. import common
+from .artifacts import Base, merged_digests
 from .comparison import New, Sides, side_of
 from .git import Entry, Git, blob_name
 from .policies import Policies
@@ -29,6 +30,7 @@ from .steered import touched, touched_above
 
 if TYPE_CHECKING:
     from ...compiler.fleet import Project, Source
+    from ...compiler.stack import Stack
     from ...review.diff.sides import Files, Side, Texts
     from ...review.rings import Ringed
     from .policies import Spec
@@ -37,6 +39,8 @@ if TYPE_CHECKING:
 LINKS = 8
 """Links that may lead from one to the next."""
 BELOW = f"{common.POLICIES}/"
+BROUGHT = (f"{FOLDER}/", LIST)
+"""What a repository brings along."""
 Shown = dict[str, dict[str, str]]
 """For each cluster its files and the names of their texts."""
 
@@ -60,8 +64,7 @@ def git_sides(options: argparse.Namespace, project: Project, texts: Texts, after
     folder = git.named(where) if where else options.out.rstrip("/")
     there = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="gpustack-diff-"))).resolve()
     merged = git.entries(commit, ".")
-    brought = (f"{FOLDER}/", LIST)
-    added = {path: blob for path, (mode, blob) in merged.items() if path.startswith(brought) and mode[:3] == "100"}
+    added = {path: blob for path, (mode, blob) in merged.items() if path.startswith(BROUGHT) and mode[:3] == "100"}
     git.extract(added, there)
     elsewhere = replace(common.elsewhere_in(project, there), out=there / "dist")
     rendered = {path[len(folder) + 1 :]: entry for path, entry in merged.items() if path.startswith(f"{folder}/")}
@@ -95,11 +98,14 @@ def git_sides(options: argparse.Namespace, project: Project, texts: Texts, after
         side, old = rendered_there(git, policies, elsewhere, texts, title)
         return Sides(side, after.side, old, after.policies, others, foreign, read_merged, reworded, rings)
     files, read = merged_files(git, rendered, made, texts)
-    before = Side(shared(files[0], after.side.clusters), texts, title, shared(files[1], after.side.engine))
-    # A new cluster is compared with what others say.
-    wanted = read or after.side.names() - before.names() or set(same.values()) != after.policies.sources.keys()
+    base = Base(merged_digests(git, rendered, files[0]), elsewhere, texts, getattr(options, "registry", False))
+    known = files[0].keys() | base.digests.keys() | files[1].keys()
+    # A new cluster is compared with what others say; what is in an artifact alone is compiled again.
+    wanted = read or after.side.names() - known or set(same.values()) != after.policies.sources.keys()
     then = read_there(git, policies, same, elsewhere, after.policies) if wanted else None
-    return Sides(before, after.side, then, after.policies, others, foreign, read_merged, reworded, rings)
+    clusters = shared(files[0], after.side.clusters) | base.sides(after, then, set(same.values()))
+    before = Side(clusters, texts, title, shared(files[1], after.side.engine))
+    return Sides(before, after.side, then, after.policies, others, foreign, read_merged, reworded, rings, base.effects)
 
 
 def named(after: New, how: str) -> dict[str, Made]:
@@ -108,7 +114,8 @@ def named(after: New, how: str) -> dict[str, Made]:
     """
     encoded: dict[str, bytes] = {}
     by_path = {}
-    both = [(f"{cluster}/", cluster, files) for cluster, files in after.side.clusters.items()]
+    kept = ((name, files) for name, files in after.side.clusters.items() if name not in after.layers)
+    both = [(f"{cluster}/", cluster, files) for cluster, files in kept]
     both += [("", cluster, files) for cluster, files in after.side.engine.items()]
     for where, cluster, files in both:
         head = after.headers[cluster].encode()
@@ -173,7 +180,7 @@ def shared(clusters: Mapping[str, dict[str, str]], after: Mapping[str, Files]) -
 
 def read_there(
     git: Git, policies: Mapping[str, str], same: Mapping[str, str], project: Project, now: Policies
-) -> Policies:
+) -> Merged:
     """The POLICIES of the base, read and not rendered. Those that are the SAME NOW are not read again."""
     wanted = {path: blob for path, blob in policies.items() if path not in same}
     content = dict(git.contents(wanted.values()))
@@ -253,6 +260,17 @@ class Merged(Policies):
     def _read(self, source: Source) -> Spec:
         self._write(self.project, [source.path])
         return super()._read(source)
+
+    def stack(self, cluster: str) -> Stack | None:
+        """What the policy of CLUSTER rendered to, by this gpustack; None where a rule refuses it now."""
+        from ...compiler import fleet
+
+        source = self.sources[cluster]
+        self._write(self.project, [source.path])
+        try:
+            return fleet.stack_of(self.project, source)
+        except GpustackError:
+            return None
 
 
 def _is_policy(path: str) -> bool:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from ...policy.loading.acceptances import AcceptanceSpec
     from ...review.diff.objects import ObjectChange
     from ...review.diff.sides import Files, Side, Texts
-    from ...review.impact.effects import Impact
+    from ...review.impact.effects import Effect, Impact
     from ...review.impact.origin import Fleet
     from ...review.rings import Ringed
     from ...review.steering import Content
@@ -63,7 +63,7 @@ def compare(options: argparse.Namespace) -> Iterator[Compared]:
         beside += [repository.effect("IMP906", ROUTINE, path, REWORDED) for path in sorted(same)]
         ringed = both.rings()
         beside += rings.effects(*ringed, by_cluster, options.today) if ringed else ()
-        impact = impact.joined([*beside, *steering.effects(both.touched)])
+        impact = impact.joined([*beside, *both.told, *steering.effects(both.touched)])
         unknown = [name for name in by_cluster if _lacks(specs.get(name), name, both)]
         grouped = groups.Difference(before.title, after.title, len(total), tuple(groups.group(impact.changes, own)))
         why = FOLDERS if getattr(options, "folders", []) else REVISION
@@ -118,6 +118,8 @@ class Sides:
     """The files of policies and layers that are others, but for those of some clusters."""
     rings: Callable[[], tuple[Ringed, Ringed] | None] = lambda: None
     """The rings of both sides, where one of them has any."""
+    told: Sequence[Effect] = ()
+    """What is to be said of the base itself."""
 
     def used(self, options: argparse.Namespace) -> tuple[AcceptanceSpec, ...]:
         """The acceptances that the base has already; where nobody can read them, all that there are."""
@@ -237,11 +239,14 @@ def _folders(folder: Path) -> list[Path]:
 
 @dataclass(frozen=True)
 class New:
-    """The side that the policies render to. `header` of a cluster begins each of its files."""
+    """The side that the policies render to. `header` of a cluster begins each of its files; `layers` are the digests of
+    those that are in OCI artifacts alone.
+    """
 
     side: Side
     headers: Mapping[str, str]
     policies: Policies
+    layers: Mapping[str, str] = field(default_factory=dict)
 
 
 def new_side(project: Project) -> tuple[Texts, New]:
@@ -252,23 +257,31 @@ def new_side(project: Project) -> tuple[Texts, New]:
 
     sources = fleet.compiled(project, common.select([]))
     texts = Texts()
-    side = side_of(project, sources, texts, "policies")
+    layers: dict[str, str] = {}
+    side = side_of(project, sources, texts, "policies", layers)
     headers = {source.name: header(source.display) for source in sources}
-    return texts, New(side, headers, Policies(project, sources))
+    return texts, New(side, headers, Policies(project, sources), layers)
 
 
-def side_of(project: Project, sources: Sequence[Source], texts: Texts, title: str) -> Side:
-    """What the policies SOURCES render to; clusters of one spec share a mapping."""
+def side_of(
+    project: Project, sources: Sequence[Source], texts: Texts, title: str, layers: dict[str, str] | None = None
+) -> Side:
+    """What the policies SOURCES render to; clusters of one spec share a mapping. LAYERS gets the digests of those that
+    are in artifacts alone.
+    """
     from ...compiler import fleet
     from ...compiler.engine import EngineTexts
     from ...review.diff.sides import Side
 
-    shapes: dict[str, tuple[Files, EngineTexts]] = {}
+    shapes: dict[str, tuple[Files, EngineTexts, str]] = {}
     engine: dict[str, Files] = {}
     for source in sources:
         if source.key not in shapes:
             stack = fleet.stack_of(project, source)
-            shapes[source.key] = ({file.path: texts.name(file.text) for file in stack.files}, EngineTexts(stack.plan))
+            files = {file.path: texts.name(file.text) for file in stack.files}
+            shapes[source.key] = (files, EngineTexts(stack.plan), str((stack.artifact or {}).get("digest", "")))
+        if layers is not None and shapes[source.key][2]:
+            layers[source.name] = shapes[source.key][2]
         own = {path: texts.name(text) for path, text in shapes[source.key][1].of(source.name).items()}
         engine |= {source.name: own} if own else {}
     known = kinds.kinds_of(project.root)

@@ -28,6 +28,9 @@ class Repository(Section):
     path: Annotated[str, REPOSITORY_PATH] = own("gitops.repository.path")
     """Folder of the render in the repository; in an OCI artifact the cluster's folder. Absent: dist; in an artifact its
     root."""
+    dist: Literal["files", "oci"] = own("gitops.repository.dist")
+    """Where the cluster's manifests are kept: as `files` in `dist/`, or in the OCI artifact alone (`oci`), of which Git
+    has an index with the digest. Absent: files."""
 
 
 def is_oci(repository: Repository) -> bool:

@@ -26,6 +26,7 @@ def _told_by_others(rule_id: str, title: str, *tiers: int) -> None:
 _told_by_others("IMP001", "Something below the rendered folder isn't rendered.", 0)
 _told_by_others("IMP002", "A file changes that steers the review, or that nobody knows.", 1, 3, 4)
 _told_by_others("IMP003", "A change goes around what rings are for.", 1)
+_told_by_others("IMP005", "What is merged of a cluster is in its artifact alone.", 1)
 _told_by_others("IMP004", "A change goes through the rings.", 5)
 
 

@@ -1,0 +1,135 @@
+"""Clusters whose manifests are in an OCI artifact alone: what they hold, for the verbs that read dist/ otherwise.
+
+Git has an index for such a cluster, with the digest of the artifact's layer. What the policies render to now is
+compiled again, from the cache as a rule, and must have that digest. What the base rendered is compiled from the base's
+policies; where this version of gpustack comes to another digest, only the registry has what was merged, and it is asked
+when somebody says so (--registry).
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ...compiler import index
+from ...model import InputError, StaleError
+from .. import common
+from ..refusals import said
+from .git import Entry, Git
+
+if TYPE_CHECKING:
+    from ...compiler.fleet import Project, Source
+    from ...compiler.stack import Stack
+    from ...review.diff.sides import Files, Texts
+    from ...review.impact.effects import Effect
+    from .against_git import Merged
+    from .comparison import New
+
+
+def held(out: Path, cluster: str) -> str:
+    """The digest of the layer that holds CLUSTER by its index in OUT, "" where its manifests are files."""
+    return digest_in(index.index_data(out, cluster))
+
+
+def digest_in(listed: Mapping[str, Any]) -> str:
+    """The digest of a layer in what an index has LISTED."""
+    artifact = listed.get("artifact")
+    return str(artifact.get("digest", "")) if isinstance(artifact, dict) else ""
+
+
+def contents(options: argparse.Namespace, clusters: Collection[str]) -> Iterator[tuple[str, Stack]]:
+    """What CLUSTERS render to, which are in artifacts alone; raises StaleError where an index says something else."""
+    if not clusters:
+        return
+    from ...compiler import fleet
+
+    settings = {"no_cache": False, "jobs": None, "today": None, **vars(options)}
+    with common.project(argparse.Namespace(**settings)) as project:
+        paths = [path for path in common.select([]) if common.name_of(path) in clusters]
+        sources = {source.name: source for source in fleet.compiled(project, paths)}
+        for cluster in clusters:
+            stack = fleet.stack_of(project, sources[cluster]) if cluster in sources else None
+            if stack is None or (stack.artifact or {}).get("digest") != held(project.out, cluster):
+                raise StaleError(said("GPU967", "artifact", index=project.out / index.INDEX / f"{cluster}.json"))
+            yield cluster, stack
+
+
+def merged_digests(git: Git, rendered: Mapping[str, Entry], files: Collection[str]) -> dict[str, str]:
+    """The digests of the clusters that Git has RENDERED at the base, by their indexes, and not as FILES."""
+    start, end = f"{index.INDEX}/", ".json"
+    names = {path[len(start) : -len(end)]: entry.blob for path, entry in rendered.items() if path.startswith(start)}
+    blobs = {name: blob for name, blob in names.items() if name and name not in files}
+    read = dict(git.contents(blobs.values()))
+    known = {name: digest_in(index.claims(read[blob])) for name, blob in blobs.items()}
+    return {name: digest for name, digest in known.items() if digest}
+
+
+@dataclass
+class Base:
+    """Clusters that the base has in artifacts alone, by their DIGESTS; REGISTRY: registries may be asked. `effects` is
+    filled as they are read.
+    """
+
+    digests: Mapping[str, str]
+    project: Project
+    texts: Texts
+    registry: bool
+    effects: list[Effect] = field(default_factory=list)
+
+    def sides(self, after: New, then: Merged | None, same: Collection[str]) -> dict[str, Files]:
+        """The files of each cluster: those of AFTER where its policy is the SAME now, else what the policies THEN
+        render to; of the registry where this version of gpustack renders them otherwise.
+        """
+        files: dict[str, Files] = {}
+        shapes: dict[str, Files] = {}
+        lost = []
+        for cluster, digest in self.digests.items():
+            if cluster in same and after.layers.get(cluster) == digest:
+                files[cluster] = after.side.clusters[cluster]
+                continue
+            if digest not in shapes:
+                source = (then and then.sources.get(cluster)) or after.policies.sources.get(cluster)
+                stack = then.stack(cluster) if then and cluster in then.sources else None
+                if stack and stack.artifact and stack.artifact["digest"] == digest:
+                    shapes[digest] = self._named((file.path, file.text) for file in stack.files)
+                elif self.registry and source and source.artifact:
+                    shapes[digest] = self._pulled(source, digest)
+                else:
+                    lost.append(cluster)
+                    files[cluster] = self._named((file.path, file.text) for file in stack.files) if stack else {}
+                    continue
+            files[cluster] = shapes[digest]
+        self.effects += self._lost(lost)
+        return files
+
+    def _named(self, files: Iterable[tuple[str, str]]) -> Files:
+        return {path: self.texts.name(text) for path, text in files}
+
+    def _pulled(self, source: Source, digest: str) -> Files:
+        """The files of the layer DIGEST in the registry that SOURCE's engine reads."""
+        from ...registry.artifact import files_in
+        from ...registry.reference import parse
+        from ..push import registries
+
+        place = parse(source.artifact.partition(",")[0].removeprefix("oci://"))
+        if place is None:
+            raise InputError(said("GPU986", cluster=source.name, digest=digest, reason="its policy names no registry"))
+        with registries() as client:
+            layer = client.blob(place, digest)
+        try:
+            files = files_in(layer)
+        except ValueError as error:
+            raise InputError(said("GPU986", cluster=source.name, digest=digest, reason=error)) from None
+        return self._named((name, data.decode("utf-8", "replace")) for name, data in files.items())
+
+    def _lost(self, clusters: Collection[str]) -> Iterator[Effect]:
+        """What is to be said of CLUSTERS of which nobody here knows what was merged."""
+        from ...review.impact import repository
+        from ...review.impact.tiers import POWER
+
+        if clusters:
+            what = f"this gpustack renders {common.some(clusters)} as merged with another digest than is merged"
+            yield repository.effect("IMP005", POWER, f"{self.project.out.name}/{index.INDEX}", what)

@@ -1,0 +1,184 @@
+"""Manifests that are in an OCI artifact alone (`gitops.repository.dist: oci`).
+
+Git has an index with a digest, and every verb says what it says of files.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gpustack.registry.artifact import files_in
+from gpustack.registry.client import digest_of
+from tests.project import ROOT, Project
+from tests.registry.test_push import GIT, git, pull
+
+HEADER = b"# Rendered by gpustack from policies/one.yaml"
+
+
+def gitops(host: str, name: str, dist: str = "oci") -> dict[str, Any]:
+    """A section that lets Flux read the cluster NAME from the registry HOST."""
+    return {"engine": "flux", "repository": {"url": f"oci://{host}/gpu/{name}", "dist": dist}}
+
+
+@pytest.fixture
+def fleet(project: Project, host: str) -> Project:
+    """Three clusters in artifacts alone, `one` and `two` of one spec but for the address, rendered and committed."""
+    for name in ("one", "two", "three"):
+        more: dict[str, Any] = {"dcgmExporter": {"enabled": True}} if name == "three" else {}
+        project.policy(name, gitops=gitops(host, name), **more)
+    assert project.run("render").code == 0
+    git(project, "init", "-q")
+    commit(project)
+    return project
+
+
+def commit(project: Project) -> str:
+    """Commit all that is there; the commit's id."""
+    git(project, "add", "-A")
+    git(project, "commit", "-q", "-m", "x")
+    return git(project, "rev-parse", "HEAD")
+
+
+def index(project: Project, name: str) -> dict[str, Any]:
+    """The index of a cluster."""
+    listed: dict[str, Any] = json.loads((project.dist / f".index/{name}.json").read_text())
+    return listed
+
+
+def test_git_has_an_index_and_no_manifests(fleet: Project) -> None:
+    """The digest, the number of objects and the release; the engine's own objects are files as ever. A second render
+    writes nothing, and doesn't even look at a stack; check agrees.
+    """
+    assert not (fleet.dist / "one").exists()
+    assert (fleet.dist / ".gitops/flux/one").is_dir()
+    listed = index(fleet, "one")
+    assert listed["files"] == {}
+    assert listed["artifact"]["objects"] > 10
+    assert listed["artifact"]["release"] == "v26.7.0"
+    assert fleet.run("render").out == "3 clusters rendered into dist, 0 changed\n"
+    assert fleet.run("check").code == 0
+    assert fleet.spawn("render", env={"JSII_NODE": "/no/such/node"}).code == 0
+
+
+def test_what_is_pushed_is_what_the_index_says(fleet: Project, host: str) -> None:
+    """The layer has the digest that was reviewed, and holds what files would hold but for their headers; the revision
+    is the commit that changed this cluster, not the last one.
+    """
+    before = git(fleet, "rev-parse", "HEAD")
+    fleet.policy("three", gitops=gitops(host, "three"), dcgmExporter={"enabled": True, "hostNetwork": True})
+    fleet.run("render")
+    commit(fleet)
+    ran = fleet.run("push", "--all", "--format", "json", env=GIT)
+    assert ran.code == 0, ran.err
+    manifest, layer = pull(f"{host}/gpu/one:latest")
+    assert digest_of(layer) == index(fleet, "one")["artifact"]["digest"]
+    assert manifest["annotations"]["org.opencontainers.image.revision"] == f"sha1:{before}"
+    fleet.policy("one", gitops=gitops(host, "one", "files"))
+    fleet.run("render", "one")
+    files = {
+        str(path.relative_to(fleet.dist / "one")): path.read_bytes().partition(b"\n")[2]
+        for path in (fleet.dist / "one").rglob("*.yaml")
+    }
+    assert files_in(layer) == files
+
+
+def test_only_what_was_reviewed_is_pushed(fleet: Project, host: str) -> None:
+    """A policy that renders to something else than the index says, and an index that was edited, are refused."""
+    fleet.policy("one", gitops=gitops(host, "one"), dcgmExporter={"enabled": True})
+    ran = fleet.run("push", "one", "--dry-run", env=GIT)
+    assert (ran.code, "dist/.index/one.json" in ran.err) == (3, True), ran.err
+    git(fleet, "checkout", "policies")
+    path = fleet.dist / ".index/one.json"
+    path.write_text(path.read_text().replace(index(fleet, "one")["artifact"]["digest"], f"sha256:{'0' * 64}"))
+    assert fleet.run("push", "one", "--dry-run", env=GIT).code == 3
+    assert fleet.run("check").code == 3
+
+
+def test_validate_looks_at_what_is_in_the_artifact(fleet: Project) -> None:
+    """kubeconform sees the objects of each, and is asked once for those that are equal."""
+    ran = fleet.run("validate", "--format", "json", "--kubeconform", ROOT / ".tools/bin/kubeconform")
+    assert (ran.code, ran.json["findings"]) == (0, []), ran.err
+    objects = {name: index(fleet, name)["artifact"]["objects"] for name in ("one", "three")}
+    assert ran.json["files"] >= sum(objects.values())
+
+
+def change(project: Project, host: str, dist: str, **more: Any) -> Any:
+    """What diff says of a change of cluster `three`, whose manifests are in DIST before and after."""
+    for name in ("one", "two", "three"):
+        own: dict[str, Any] = {"dcgmExporter": {"enabled": True}} if name == "three" else {}
+        project.policy(name, gitops=gitops(host, name, dist), **own)
+    project.run("render")
+    git(project, "init", "-q")
+    commit(project)
+    project.policy("three", gitops=gitops(host, "three", dist), dcgmExporter={"enabled": True, **more})
+    project.run("render")
+    told = project.run("diff", "--base", "HEAD", "--format", "json", env=GIT)
+    assert told.code in {0, 1}, told.err
+    return told.json
+
+
+@pytest.mark.parametrize("more", [{"hostNetwork": True}, {"args": ["-f", "/x"]}])
+def test_a_review_loses_nothing(project: Project, host: str, tmp_path: Path, more: dict[str, Any]) -> None:
+    """A change is told in the same words, groups and tiers as where the manifests are files."""
+    other = Project(tmp_path / "other", project.cache)
+    other.folder.mkdir()
+    ours, theirs = change(project, host, "oci", **more), change(other, host, "files", **more)
+    for told in (ours, theirs):
+        told.pop("before", None)
+    assert ours["groups"]
+    assert {**ours, "titles": 0} == {**theirs, "titles": 0}
+
+
+def test_from_files_into_the_artifact_and_back(fleet: Project, host: str) -> None:
+    """Moving changes no object: the review says so, the files go, and come back as they were."""
+    fleet.policy("one", gitops=gitops(host, "one", "files"))
+    assert fleet.run("render").code == 0
+    told = fleet.run("diff", "--base", "HEAD", "--format", "json", env=GIT).json
+    assert told["groups"] == []
+    commit(fleet)
+    assert len([*(fleet.dist / "one").rglob("*.yaml")]) > 10
+    fleet.policy("one", gitops=gitops(host, "one"))
+    assert fleet.run("render").code == 0
+    assert not (fleet.dist / "one").exists()
+    assert fleet.run("diff", "--base", "HEAD", "--format", "json", env=GIT).json["groups"] == []
+
+
+def test_another_version_of_gpustack(fleet: Project, host: str) -> None:
+    """What was merged was rendered by a version that came to another digest: that is told as power, since the
+    difference doesn't show what the version changes; with --registry the merged manifests are read, and it does.
+    """
+    fleet.policy("three", gitops=gitops(host, "three"), dcgmExporter={"enabled": True, "hostNetwork": True})
+    fleet.run("render")
+    commit(fleet)
+    assert fleet.run("push", "--all", env=GIT).code == 0
+    pushed = index(fleet, "three")["artifact"]["digest"]
+    # The same policy as before, with the digest of what "another version" made of it and pushed.
+    fleet.policy("three", gitops=gitops(host, "three"), dcgmExporter={"enabled": True})
+    fleet.run("render")
+    path = fleet.dist / ".index/three.json"
+    path.write_text(path.read_text().replace(index(fleet, "three")["artifact"]["digest"], pushed))
+    commit(fleet)
+    fleet.run("render")
+    told = fleet.run("diff", "--base", "HEAD", "--format", "json", env=GIT).json
+    found = [each for each in told["impact"] if each["rule"] == "IMP005"]
+    assert [each["tier"] for each in found] == [1]
+    assert "three" in found[0]["what"]
+    ran = fleet.run("diff", "--base", "HEAD", "--registry", "--format", "json", env=GIT)
+    assert ran.code == 1, ran.err
+    told = ran.json
+    assert "IMP005" not in {each["rule"] for each in told["impact"]}
+    assert "hostNetwork" in json.dumps(told["groups"])
+
+
+def test_without_an_artifact_it_is_refused(project: Project) -> None:
+    """`dist: oci` with a repository of Git has no place for the manifests."""
+    repository = {"url": "https://git.example.com/gpu.git", "dist": "oci"}
+    project.policy("one", gitops={"engine": "flux", "repository": repository})
+    ran = project.run("render")
+    assert ran.code == 2
+    assert "GPU833" in ran.err
+    assert "without an OCI artifact nothing holds the manifests" in ran.err
