@@ -3,7 +3,13 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
+import os
+import shutil
+import sys
+import tempfile
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 
 from ..compiler.lint import Lint, lint
@@ -12,6 +18,7 @@ from . import common
 from .formats import FORMATS, Report, tell, write
 from .refusals import refusal
 from .saving import save
+from .trees import links
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -41,6 +48,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     common.completed(which)
     parser.add_argument(
+        "--stdin",
+        type=lambda text: Path(common.named(text)),
+        metavar="FILE",
+        help="take what comes on standard input for the content of this file, saved or not: for editors",
+    )
+    parser.add_argument(
         "--fail-on",
         choices=[*SEVERITIES, "never"],
         default="error",
@@ -63,12 +76,43 @@ def run(options: argparse.Namespace) -> int:
     twice = [path for path, times in Counter(path for _, path in options.report).items() if times > 1]
     if twice:
         raise refusal("GPU026", "one report", file=twice[0])
-    linted = of_workloads(options) if options.workloads or options.cluster else of_policies(options)
     failing = SEVERITIES[: SEVERITIES.index(options.fail_on) + 1] if options.fail_on != "never" else ()
-    report = Report(linted, failing)
-    for name, path in options.report:
-        save(path, write(name, report), "the report", "name another file after --report")
-    return tell(options.format, report)
+    files = [(name, path.absolute()) for name, path in options.report]
+    with edited(options.stdin) if options.stdin else contextlib.nullcontext():
+        linted = of_workloads(options) if options.workloads or options.cluster else of_policies(options)
+        report = Report(linted, failing)
+        for name, path in files:
+            save(path, write(name, report), "the report", "name another file after --report")
+        return tell(options.format, report)
+
+
+@contextlib.contextmanager
+def edited(file: Path) -> Iterator[None]:
+    """A copy of the project in the current folder, with standard input in the place of FILE, as the current folder."""
+    from ..catalog.kinds import FOLDER
+    from ..policy.loading.brought import LIMITS, LIST
+    from ..text.source import LIMIT
+
+    name = os.path.relpath(file)
+    if not name.startswith(f"{common.POLICIES}{os.sep}"):
+        raise refusal("GPU026", "stdin", file=file, folder=common.POLICIES)
+    text = sys.stdin.buffer.read(LIMIT + 1)
+    links.refuse()
+    here = Path.cwd()
+    with tempfile.TemporaryDirectory(prefix="gpustack-") as folder:
+        there = Path(folder).resolve()
+        for each in (common.POLICIES, FOLDER):
+            if Path(each).is_dir():
+                shutil.copytree(each, there / each, symlinks=True)
+        if Path(LIST).is_file():
+            shutil.copy2(LIST, there)
+        (there / name).parent.mkdir(parents=True, exist_ok=True)
+        (there / name).unlink(missing_ok=True)
+        (there / name).write_bytes(text)
+        if here in LIMITS:
+            LIMITS[there] = LIMITS[here]
+        with contextlib.chdir(there):
+            yield
 
 
 def of_policies(options: argparse.Namespace) -> Lint:
