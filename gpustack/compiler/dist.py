@@ -268,7 +268,8 @@ def look(out: Path, cluster: str, seen: Seen | None = None) -> str:
     try:
         index = os.stat(out / INDEX / f"{cluster}.json")  # noqa: PTH116 - a hot path
         if seen is None:
-            seen = scan(out / cluster) if os.path.lexists(out / cluster) else []
+            alone = not os.path.lexists(out / cluster) and index_data(out, cluster).get("artifact")
+            seen = [] if alone else scan(out / cluster)
         seen = [*seen, *beside.scan_files(out, cluster)]
     except OSError:
         return ""
