@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 from ..catalog import node_labels
 from ..catalog._lookup import nearest
 from ..checks.rule import Hit, hit, rule
-from ..cluster.scheduling import required_terms
-from ..model import Path
+from ..cluster.scheduling import expressions_of, required_terms
+from ..model import Path, dotted
+from ..policy.loading.place import node
 
 if TYPE_CHECKING:
     from ..cluster.offer import Offer
@@ -24,19 +25,41 @@ WELL_KNOWN = ("kubernetes.io", "k8s.io", "amazonaws.com", "google.com", "azure.c
 
 @rule("GPU706", "warning", over="workload")
 def no_such_label(tenant: Tenant) -> Iterator[Hit]:
-    """A pod selects nodes by a label that no node of a pool gets."""
-    if not tenant.whole or not tenant.offer.pools:
+    """A pod selects nodes by a label that no node of a pool gets, or by several that no pool's nodes have together."""
+    if not tenant.offer.pools:
         return
-    for path, key, values in selections(tenant.pod):
-        reason = never(tenant.offer, key, values)
+    told = False
+    for path, key, values in selections(tenant.pod) if tenant.whole else _beside(tenant):
+        reason = never(tenant.offer, key, values) if tenant.whole or key.startswith(node_labels.PREFIX) else None
         if reason is not None:
-            what, why, remedy = reason
-            yield hit(tenant.at(*path), remedy=remedy, who=tenant.who, what=what, because=why)
-    for path, key, values in selections(tenant.pod, ("NotIn",)):
+            told, (what, why, remedy) = True, reason
+            place = tenant.at(*path) if tenant.whole else dotted(path)
+            yield hit(place, remedy=remedy, who=tenant.who, what=what, because=why)
+    for path, key, values in selections(tenant.pod, ("NotIn",)) if tenant.whole else ():
         had = [pool.labels.get(key) for pool in tenant.offer.pools]
         if all(one and one <= set(values) for one in had):
-            what, why = f"{key}: none of {', '.join(values)}", "all node pools have one of these"
+            told, what, why = True, f"{key}: none of {', '.join(values)}", "all node pools have one of these"
             yield hit(tenant.at(*path), remedy="leave it out", who=tenant.who, what=what, because=why)
+    if tenant.wanted and not tenant.selected and not told:
+        keys = [*(tenant.pod.get("nodeSelector") or ())]
+        keys += [str(one.get("key")) for term in required_terms(tenant.pod) for one in expressions_of(term)]
+        have = (
+            f"{pool.name} has {', '.join(f'{key}: {min(pool.labels[key] or ())}' for key in known)}"
+            for pool in tenant.offer.pools
+            if (known := [key for key in dict.fromkeys(keys) if pool.labels.get(key)])
+        )
+        what, why = "labels that no node pool has together", "; ".join(have)
+        yield hit(tenant.at(), remedy="select the nodes of one pool", who=tenant.who, what=what, because=why)
+
+
+def _beside(tenant: Tenant) -> Iterator[tuple[Path, str, tuple[str, ...]]]:
+    """What the nodeSelector says that stands nearest to containers that are in no PodSpec, as in a NIMService."""
+    for depth in range(len(tenant.path), 0, -1):
+        selector = node(tenant.body, (*tenant.path[:depth], "nodeSelector"))
+        if isinstance(selector, dict):
+            path = (*tenant.path[:depth], "nodeSelector")
+            return (((*path, key), str(key), (str(value),)) for key, value in selector.items())
+    return iter(())
 
 
 def selections(

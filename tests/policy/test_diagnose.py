@@ -70,12 +70,12 @@ def test_known_keys_without_a_value(body: str, fleet: Fleet) -> None:
         ("driver.version: x", '["driver.version"]', "driver.version"),
         ("kubernetesVersion: x", "kubernetesVersion", "cluster.kubernetesVersion"),
         ("toolkit: {tolerations: []}", "toolkit.tolerations", "daemonsets.tolerations"),
-        # where a default has items of another kind (each mistake is told once, at its place)
-        (
-            "daemonsets: {tolerations: [{name: a, key: a, operator: Exists}]}",
-            "daemonsets.tolerations[0].name",
-            "daemonsets.podSecurityContext.sysctls[].name",
-        ),
+        # a word of the right key, and the right key below what a pool has
+        ("ccManager: {mode: 'on'}", "ccManager.mode", "ccManager.defaultMode"),
+        ("operator: {class: x}", "operator.class", "operator.runtimeClass"),
+        ("nodePools: [{name: a, gpu: NVIDIA-A10}]", "nodePools[0].gpu", "nodePools[0].gpuProduct"),
+        ("nodePools: [{name: a, mig: {layout: {1g.5gb: 7}}}]", "nodePools[0].mig", "nodePools[].sharing.mig"),
+        ("nodePools: [{name: a, windows: []}]", "nodePools[0].windows", "nodePools[].upgrade.windows"),
         ("driver: {use_ocp_driver_toolkit: true}", "driver.use_ocp_driver_toolkit", "operator.use_ocp_driver_toolkit"),
         # names of the chart's values (chart_names.yaml)
         ("driver: {nvidiaDriverCRD: {enabled: true}}", "driver.nvidiaDriverCRD", "driver.useNvidiaDriverCRD"),
@@ -139,6 +139,19 @@ def test_a_key_that_could_mean_anything_lists_the_section(key: str, fleet: Fleet
     """Where a guess would be as good as any other there is none, but the keys that the section has."""
     found = fleet.mistake(f"  mig: {{{key}: x}}\n")
     assert found.remedy == "spec.mig has strategy"
+
+
+@pytest.mark.parametrize(
+    ("body", "keys"),
+    [
+        # where a default has items of another kind (each mistake is told once, at its place)
+        ("daemonsets: {tolerations: [{name: a, key: a}]}", "effect, key, operator, tolerationSeconds, value"),
+        ("kubevirt: {mediatedDevices: [{name: a, selector: b}]}", "externalResourceProvider, name, resourceName"),
+    ],
+)
+def test_an_item_of_a_list_is_not_sent_to_another_list(body: str, keys: str, fleet: Fleet) -> None:
+    """What is said of a toleration or a device is one of its own fields, and no field of another list's items."""
+    assert any(each.remedy.endswith(f"has {keys}") for each in fleet.refused(fleet.policy(f"  {body}\n")))
 
 
 @pytest.mark.parametrize("key", ["cleanupCRD", "upgradeCRD", "affinity", "logging"])

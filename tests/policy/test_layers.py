@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from gpustack.catalog import releases
 from gpustack.model import InputError, Location, Path
+from gpustack.policy.language.cluster import ClusterFacts
 from gpustack.policy.loading.layers import Merged, Origin, Part, merge
 
 
@@ -263,11 +264,16 @@ def test_rules_of_a_group_merge_by_alert_and_record() -> None:
     assert [each["expr"] for each in found["spec"]["groups"][0]["rules"]] == ["y", "z"]
 
 
+@pytest.mark.parametrize("said", ["cluster: {namespace: gpus}, ", ""])
 @pytest.mark.parametrize("low", ["", ", namespace: gpus"])
 @pytest.mark.parametrize("high", ["", ", namespace: gpus"])
-def test_an_absent_namespace_is_the_policys(low: str, high: str) -> None:
-    """An object without a namespace goes where the stack is, so it is the object that says so."""
-    head = "cluster: {namespace: gpus}, extraObjects: [{apiVersion: v1, kind: ConfigMap"
+def test_an_absent_namespace_is_the_policys(said: str, low: str, high: str) -> None:
+    """An object without a namespace goes where the stack is, so it is the object that says so. Where no part says where
+    that is, it is in the namespace of the language's default.
+    """
+    home = "gpus" if said else ClusterFacts.model_fields["namespace"].default
+    low, high = low.replace("gpus", home), high.replace("gpus", home)
+    head = f"{said}extraObjects: [{{apiVersion: v1, kind: ConfigMap"
     text = f"spec: {{{head}, metadata: {{name: a%s}}, data: {{%s}}}}]}}"
     parts = [
         policy(text % (space, data), file)

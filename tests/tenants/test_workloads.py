@@ -227,6 +227,45 @@ def test_affinity() -> None:
     assert ids(pod(affinity=terms("Tesla-T4", operator="NotIn")), "plain") == []
 
 
+def test_labels_that_no_pool_has_together() -> None:
+    """A pod runs on a node of one pool: labels of two, or alternatives of which each is of no node, leave it pending."""
+    label = "nvidia.com/gpu.product"
+    (found,) = told(pod(nodeSelector={"pool": "s", label: H100}), "two")
+    assert (found.rule, found.remedy) == ("GPU706", "select the nodes of one pool")
+    assert f"training has pool: t, {label}: {H100}; shared has pool: s" in found.why
+    assert ids(pod(nodeSelector={"pool": "t", label: H100}), "two") == []
+    terms = [{"matchExpressions": [{"key": label, "operator": "In", "values": [one]}]} for one in ("H100", "Tesla-T4")]
+    affinity = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}}
+    assert ids(pod(affinity=affinity), "plain") == ["GPU706"]
+    assert ids(pod("cpu", nodeSelector={"pool": "s", label: H100}), "two") == []  # there may be nodes without GPUs
+
+
+@pytest.mark.parametrize(
+    ("kind", "content", "path"),
+    [
+        ("NIMService", lambda selector, asks: {"nodeSelector": selector, **asks}, "spec"),
+        (
+            "InferenceService",
+            lambda selector, asks: {"predictor": {"nodeSelector": selector, "model": asks}},
+            "spec.predictor",
+        ),
+    ],
+)
+def test_nodes_of_containers_without_a_pod(kind: str, content: Any, path: str) -> None:
+    """Custom resources without a PodSpec select nodes, too, by labels that GPU feature discovery writes."""
+    label, asks = "nvidia.com/gpu.product", {"resources": {"limits": {"nvidia.com/gpu": 1}}}
+    body = {
+        "apiVersion": "x.example.com/v1",
+        "kind": kind,
+        "metadata": {"name": "a"},
+        "spec": content({label: "H100"}, asks),
+    }
+    (found,) = told(body, "plain")
+    assert (found.rule, found.path, found.remedy) == ("GPU706", f'{path}.nodeSelector["{label}"]', f"write {H100}")
+    body["spec"] = content({label: H100, "team": "a"}, asks)
+    assert ids(body, "plain") == []
+
+
 @pytest.mark.parametrize(
     ("value", "expected"), [("all", ["GPU711"]), ("0", ["GPU711"]), ("none", []), ("void", []), ("", [])]
 )

@@ -43,7 +43,8 @@ def number_in_quotes(resource: Resource) -> Iterator[Hit]:
         if what:
             remedy = f"write {value}, without quotes" if _number(value) else 'write a number from 0 on, or "25%"'
             yield Hit(dotted(path), f"{who}: {path[-1]} is {what}", REFUSED, remedy)
-    for path, value in _texts_of_ports(resource.body, ()) if "." not in resource.group else ():
+    known = "." not in resource.group or resource.group.endswith(".k8s.io")
+    for path, value in _texts_of_ports(resource.body, ()) if known else ():
         yield hit(dotted(path), who=who, key=path[-1], value=value, refused=REFUSED)
 
 

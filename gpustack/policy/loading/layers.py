@@ -43,6 +43,10 @@ class Origin:
     ring: str = ""
 
 
+HOME = "gpu-operator"
+"""What cluster.namespace is where no part says it."""
+
+
 @dataclass(frozen=True)
 class Part:
     """One contribution to a spec. `data` is read only; `at` is where it stands in its file; `text` is that file's.
@@ -307,9 +311,9 @@ def _at_home(parts: Sequence[Part]) -> Sequence[Part]:
     means the same, has none.
     """
     sections, lists = ([part.clean.get(key) for part in parts] for key in ("cluster", OBJECTS[0]))
-    homes = [section["namespace"] for section in sections if isinstance(section, dict) and "namespace" in section]
+    homes = [HOME, *(each["namespace"] for each in sections if isinstance(each, dict) and "namespace" in each)]
     known = {identity(item, OBJECTS) for items in lists if isinstance(items, list) for item in items}
-    twins = {one for one in known if one and one[2:3] == (*homes[-1:],) and (*one[:2], "", one[3]) in known}
+    twins = {one for one in known if one and one[2] == homes[-1] and (*one[:2], "", one[3]) in known}
     return [_without_home(part, twins) for part in parts] if twins else parts
 
 

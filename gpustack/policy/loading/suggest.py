@@ -34,6 +34,8 @@ ELSEWHERE = {
 """What to do about keys that people know from the objects that are rendered, and that no field stands for."""
 
 
+NUMBERS = (bool, int, float, type(None))
+"""What takes no word."""
 OF_PODS, OWN_PODS = ("tolerations", "priorityClassName"), ("reconciler", "gitops")  # said of components, and of others
 
 
@@ -49,7 +51,8 @@ def remedy(model: Model, path: Path, value: object = None, at: Path = ("spec",))
     keys = list(keys_at(model, section))
     match = next((known for known in keys if squeezed(known) == squeezed(key)), "") or _below(model, section, key)
     if not match and sum(other.lower().endswith(key.lower()) for other in keys) < 2:  # manager is not a migManager
-        match = _close(key, keys, 0.8)
+        fitting = [known for known in keys if _takes(model, _plain((*section, known)), value)]
+        match = _close(key, fitting, 0.8) or _with_word(key, fitting) or _close(key, keys, 0.8)
     if match:
         return f"did you mean {dotted((*at, *section))}.{match}?"
     elsewhere = _elsewhere(model, section, key, value)
@@ -176,7 +179,7 @@ def _elsewhere(model: Model, section: Path, key: str, value: object) -> list[str
         for path in all_paths(model)
         if key not in (*OF_PODS, "serviceAccount") or path.partition(".")[0] not in OWN_PODS
     ]
-    here, wanted = dotted(section), squeezed(key)
+    here, wanted = _plain(section), squeezed(key)
     inner = set(value) if isinstance(value, dict) else set()
     similar = [path for path in paths if wanted in (squeezed(tail) for tail in _tails(path))]
     if not similar:
@@ -189,6 +192,10 @@ def _elsewhere(model: Model, section: Path, key: str, value: object) -> list[str
         children = {other[len(path) + 1 :] for other in paths if other.startswith(f"{path}.")}
         return -len(inner & children), -_shared(parent, here), path.count("[]"), path.count(".")
 
+    ours, in_list, _ = here.rpartition("[]")
+    if in_list:  # what is said of one of a list stands in no other list, and not far from a list within a section
+        near = ours.rpartition(".")[0]
+        similar = [path for path in similar if path.startswith(near if "[]" not in path else f"{ours}[]")]
     similar = [path for path in similar if _takes(model, path, value)]
     ranks = {path: rank(path) for path in similar}
     best = [path for path in similar if ranks[path] == min(ranks.values())]
@@ -200,16 +207,28 @@ def _takes(model: Model, path: str, value: object) -> bool:
     annotations: list[typing.Any] = [model]
     for step in path.replace("[]", ".[]").split("."):
         annotations = [inner for outer in annotations for inner in _into(outer, 0 if step == "[]" else step)]
-    single = any(not _is_model(each) and typing.get_origin(each) in (None, typing.Literal) for each in annotations)
+    plain = [each for each in annotations if not _is_model(each) and typing.get_origin(each) in (None, typing.Literal)]
+    single = any(each not in (NUMBERS if isinstance(value, str) else (type(None),)) for each in plain)
     several = any(_is_model(each) or typing.get_origin(each) is not None for each in annotations)
     return several if isinstance(value, dict) else single or not isinstance(value, str | int | float)
 
 
 def _below(model: Model, section: Path, key: str) -> str:
     """Return the path below SECTION that KEY runs together: rdma.enabled for rdmaEnabled, driver.version for itself."""
-    prefix = f"{_INDEX.sub('[]', dotted(section))}." if section else ""
+    prefix = f"{_plain(section)}." if section else ""
     inner = [path[len(prefix) :] for path in all_paths(model) if path.startswith(prefix)]
     return min((path for path in inner if squeezed(path) == squeezed(key)), key=len, default="")
+
+
+def _plain(path: Path) -> str:
+    """PATH, with [] for any item of a list."""
+    return _INDEX.sub("[]", dotted(path))
+
+
+def _with_word(key: str, keys: Iterable[str]) -> str:
+    """The one of KEYS that has KEY among its words, as kubernetesVersion has version; "" for none, or several."""
+    having = [known for known in keys if key.lower() in re.findall("[a-z]+", re.sub("([A-Z])", r" \1", known).lower())]
+    return having[0] if len(having) == 1 else ""
 
 
 def _tails(path: str) -> list[str]:
