@@ -70,11 +70,30 @@ def test_variables_of_what_is_off() -> None:
         ("gfd", "[--oneshot]", False),
         ("validator", "[--verbose]", True),
         ("validator", "['echo all is well; sleep infinity']", False),
+        ("vfioManager", "[--debug]", True),
+        ("vfioManager", "['vfio-manage bind --all; sleep infinity']", False),
+        ("driver", "[--debug]", True),
+        ("driver", "[init, --debug]", False),
+        ("vgpuManager", "[--debug]", True),
     ],
 )
 def test_arguments_of_a_shell(section: str, args: str, found: bool) -> None:
-    """Arguments replace the script of a shell (operator.md 5.2, case 29; 7.3); GFD is started by its own name."""
-    assert bool(paths("GPU191", f"{section}: {{args: {args}}}")) == found
+    """Arguments replace the script of a shell (operator.md 5.2, case 29; 7.3, 7.14); GFD is started by its own name, and
+    the driver by `nvidia-driver init` (7.1, 7.11)."""
+    machines = "sandboxWorkloads: {enabled: true}\n"
+    assert (
+        bool(
+            paths(
+                "GPU191",
+                f"{machines}{section}: {{enabled: true, args: {args}}}".replace(
+                    "validator: {enabled: true, ", "validator: {"
+                ),
+            )
+        )
+        == found
+    )
+    if section in ("vfioManager", "vgpuManager"):
+        assert not paths("GPU191", f"{section}: {{enabled: true, args: {args}}}")
 
 
 @pytest.mark.parametrize(

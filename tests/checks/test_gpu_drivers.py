@@ -148,6 +148,17 @@ def test_fabric_manager_where_nobody_brings_it() -> None:
     assert not paths("GPU426", pool % "NVIDIA-L40S" + off)
     assert not paths("GPU426", pool % "NVIDIA-H200" + "cluster: {platform: dgx-os-bcm}")
     assert not paths("GPU426", "nodePools: [{name: a, os: ubuntu22.04, gpuProduct: NVIDIA-H200}]")
+    label = 'nodeSelector: {nvidia.com/gpu.deploy.driver: "false"}'
+    own = f"nodePools: [{{name: a, os: ubuntu22.04, gpuProduct: NVIDIA-H200, {label}}}]"
+    assert paths("GPU426", own) == ["spec.nodePools[0].gpuProduct"]
+
+
+@pytest.mark.parametrize(("number", "told"), [(1, False), (4, False), (8, True)])
+def test_fabric_manager_is_for_whole_boards(number: int, told: bool) -> None:
+    """Boards with NVSwitch have eight GPUs (NVIDIA AI Enterprise, NVSwitch: platform support): a board of four and a
+    virtual machine with one have no switches that Fabric Manager could set up."""
+    pool = f"nodePools: [{{name: a, gpuProduct: NVIDIA-H100-80GB-HBM3, gpusPerNode: {number}}}]\n"
+    assert bool(paths("GPU426", pool + "driver: {enabled: false}\n")) == told
 
 
 @pytest.mark.parametrize("product", ["NVIDIA-GB200", "NVIDIA-GB300"])

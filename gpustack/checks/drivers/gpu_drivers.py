@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from ...api.keys import DEPLOY
 from ...catalog import drivers, releases
 from ...catalog.drivers import Minimum
 from ...cluster.drivers import NodeDriver, older
@@ -23,6 +24,8 @@ BRANCH = 3
 """How many digits the name of a branch has (580)."""
 AUTO_FROM = 570
 """The first branch that knows kernelModuleType auto (drivers.yaml kernel_modules)."""
+BOARD = 8
+"""How many GPUs the boards with NVSwitch have, from A100 on (NVIDIA AI Enterprise, NVSwitch: platform support)."""
 GDS_OPEN_FROM = (2, 17, 5)
 """From this nvidia-fs on GPUDirect Storage builds with the open kernel modules alone (drivers.yaml kernel_modules)."""
 
@@ -185,11 +188,12 @@ def _numbers(version: str) -> tuple[int, ...]:
 def fabric_manager(cluster: Cluster) -> Iterator[Hit]:
     """The GPUs of a pool hang together by NVSwitch, and the nodes bring their driver."""
     spec = cluster.spec
-    managed = {driver.index for driver in cluster.drivers}
+    own = f"{DEPLOY}driver"
+    managed = {driver.index for driver in cluster.drivers if driver.pool.nodeSelector.get(own) != "false"}
     platform = platform_of(spec.cluster)
     if "fabric_manager" in platform.brings:
         return
     for index, pool in enumerate(spec.nodePools):
-        product = product_of(pool)
-        if index not in managed and product and product.nvswitch and cluster.of(pool).workload == "container":
+        product, whole = product_of(pool), (pool.gpusPerNode or BOARD) >= BOARD
+        if index not in managed and product and product.nvswitch and whole and cluster.of(pool).workload == "container":
             yield hit(f"spec.nodePools[{index}].gpuProduct", product=product.name, pool_name=pool.name)

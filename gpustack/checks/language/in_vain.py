@@ -18,14 +18,20 @@ from ...policy.loading.place import node, parse
 from ..dra.dra_exclusions import PLUGIN_STACK, defaults_of
 from ..rule import Hit, hit, rule
 from ..subjects import Written
-from .off import Off, off, others_of
+from .off import VIRTUAL as VIRTUAL_PARTS
+from .off import Off, off, others_of, toolkit_runs_the_driver
 
 VIRTUAL = re.compile(r"(NVIDIA-)?GRID-.*|.*-\d+[ABCQ](ME)?")
 """How GPUs inside a virtual machine are called (GRID-A100-20C, NVIDIA-L40S-24Q); the catalogue knows boards only."""
 LISTEN, PORT = "DCGM_EXPORTER_LISTEN", "9400"
 """The exporter's address, and the port of its probes and its Service (operator.md 7.8)."""
-SCRIPTS = {"devicePlugin": "entrypoint.sh", "migManager": "entrypoint.sh", "validator": "sleep"}
-"""Components whose container is a shell, and a word of the script that it runs (operator.md 5.2, 7.3)."""
+SCRIPTS = {
+    **{"devicePlugin": "entrypoint.sh", "migManager": "entrypoint.sh", "validator": "sleep", "vfioManager": "bind"},
+    **{"driver": "init", "vgpuManager": "init"},
+}
+"""Components whose container is a shell, and a word of the script that it runs (operator.md 5.2, 7.3, 7.14); and those
+whose program takes its first argument for a command (7.1, 7.11)."""
+SCRIPT_CASES = {"validator": "pod", "vfioManager": "vfio", "driver": "init", "vgpuManager": "init"}
 
 
 @rule("GPU108", "warning", over="origins")
@@ -184,9 +190,11 @@ def arguments_of_a_shell(cluster: Cluster) -> Iterator[Hit]:
     """Arguments for a component whose container is a shell."""
     for name, word in SCRIPTS.items():
         section = getattr(cluster.spec, name)
-        if getattr(section, "enabled", True) and section.args and word not in section.args[0]:
-            first, pod = repr(section.args[0]), name == "validator"
-            yield hit(f"spec.{name}.args", "pod" if pod else "entrypoint", name=name, argument=first)
+        vain = name == "driver" and (cluster.listed or toolkit_runs_the_driver(cluster.spec))
+        vain = vain or ((name,) in VIRTUAL_PARTS and not cluster.sandbox)
+        if getattr(section, "enabled", True) and not vain and section.args and word not in section.args[0]:
+            case = SCRIPT_CASES.get(name, "entrypoint")
+            yield hit(f"spec.{name}.args", case, name=name, argument=repr(section.args[0]))
 
 
 @rule("GPU810", "note", over="origins")

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ...api.keys import DEPLOY
 from ...catalog import platforms, releases
 from ...catalog._versions import numbers
 from ...catalog.platforms import GENERIC, Platform
@@ -210,18 +211,23 @@ OVERWRITTEN = {
 """Variables that are written last, and what says their value (operator.md 7.2)."""
 
 
+TOOLKIT = f"{DEPLOY}container-toolkit"
+
+
 @rule("GPU480", "warning")
 def several_runtimes(cluster: Cluster) -> Iterator[Hit]:
     """Node pools run different container runtimes."""
     if not cluster.spec.toolkit.enabled or cluster.dra or nri_alone(cluster):
         return
     for pool in cluster.pools:
-        if pool.engine != cluster.engine and pool.workload == "container":
+        own = pool.said.nodeSelector.get(TOOLKIT) == "false"  # a container toolkit that the nodes bring
+        if pool.engine != cluster.engine and pool.workload == "container" and not own:
             yield hit(
                 f"{pool.path}.containerRuntime" if pool.said.containerRuntime else "spec.cluster.containerRuntime",
                 pool_engine=pool.engine,
                 engine=cluster.engine,
                 pool=pool.name,
+                label=TOOLKIT,
             )
 
 

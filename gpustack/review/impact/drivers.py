@@ -174,11 +174,17 @@ def driver_rolls(subject: Subject) -> Iterator[Hit]:
 
 def _installed(change: ObjectChange) -> str:
     """What nodes get by CHANGE, and where it is the same driver, the fields by which it is installed anew."""
-    fields = [field.path[len(POD) :] for field in change.fields if not names_item(field, DIGEST)]
-    paths = [dotted(path) for path in fields if path and path[0] in INSTALLS and not UNREAD & set(path)]
-    if "containers[nvidia-driver-ctr].image" in paths:
+    every = [field for field in change.fields if not names_item(field, DIGEST)]
+    fields = [field for field in every if field.op != "order"] or every
+    paths = {
+        dotted(path): field
+        for field in fields
+        if (path := field.path[len(POD) :]) and path[0] in INSTALLS and not UNREAD & set(path)
+    }
+    image = paths.get("containers[nvidia-driver-ctr].image")
+    if image and str(image.before).rpartition("/")[2] != str(image.after).rpartition("/")[2]:
         return "get a new driver one after the other"
-    why = f", because of {few(paths, SHOWN)}" if paths else ""
+    why = f", because of {few([*paths], SHOWN)}" if paths else ""
     return f"get the driver installed anew, one after the other{why}"
 
 

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from ...catalog import drivers
 from ...catalog import releases as catalogue
+from ...checks.language.off import VIRTUAL
 from ...checks.platforms import faults
 from ...cluster.resolve import resolve
 from ...model import few, numbers
 from .. import releases
 from . import nodes
+from .engines import shown
 from .pods import images
 from .rule import Hit, rule
 from .subject import Subject, is_driver
@@ -47,8 +50,8 @@ def other_release(subject: Subject) -> Iterator[Hit]:
     if step is None:
         return
     difference = releases.compare(*step)
-    charts = subject.after is not None and subject.after.defaults != "operator"
-    flips = [f"{each.path} {each.before} -> {each.after}" for each in difference.defaults if each.flips and charts]
+    paths = [each.path for each in difference.defaults if each.flips]
+    flips = [*_flips(subject.before, subject.after, paths)] if subject.before and subject.after else []
     one, two = (_branches(side) for side in (subject.before, subject.after))
     branch = f", driver branch {one} -> {two}" if one and two and one != two else ""
     yield Hit("", f"release {step[0]} -> {step[1]}{branch}")
@@ -56,6 +59,15 @@ def other_release(subject: Subject) -> Iterator[Hit]:
         yield Hit("", f"defaults that flip with release {step[1]}: {few(flips, SHOWN, '; ')}")
     for words in difference.behaviour[:SHOWN]:
         yield Hit("", f"release {step[1]}: {words}")
+
+
+def _flips(before: ClusterPolicySpec, after: ClusterPolicySpec, paths: list[str]) -> Iterator[str]:
+    """Those of PATHS that flip from BEFORE to AFTER: what a policy says itself stays, and what is off does nothing."""
+    for path in paths:
+        one, two = (functools.reduce(getattr, path.split("."), spec) for spec in (before, after))
+        virtual = (path.partition(".")[0],) in (*VIRTUAL, ("sandboxWorkloads",))
+        if one != two and (resolve(after).sandbox or not virtual):
+            yield f"{path} {shown(one)} -> {shown(two)}"
 
 
 def _branches(spec: ClusterPolicySpec | None) -> str:

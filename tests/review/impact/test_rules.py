@@ -364,6 +364,23 @@ def test_a_pool_that_goes() -> None:
 
 
 @pytest.mark.parametrize(
+    ("steps", "more", "told"),
+    [
+        (("v26.3.1", "v26.7.0"), {}, ["dcgmExporter.serviceMonitor.enabled false -> true"]),
+        (("v26.3.1", "v26.7.0"), {"dcgmExporter": {"serviceMonitor": {"enabled": False}}}, []),
+        (("v25.10.1", "v26.3.1"), {}, []),  # what flips is for virtual machines
+    ],
+)
+def test_a_release_tells_the_switches_that_flip_here(steps: tuple[str, str], more: Any, told: list[str]) -> None:
+    """v26.7.0's chart switches the exporter's ServiceMonitor on (release notes), unless the policy says what it is to
+    be; v26.3's switches the manager of confidential computing on, which nothing deploys without virtual machines."""
+    old, new = (spec("lab-a100", release=release, **more) for release in steps)
+    effects = found("lab-a100", put(f"{PLUGIN}:metadata|annotations|x", "y"), old, new).effects
+    flips = [effect.what for effect in effects if effect.rule == "IMP702" and "defaults that flip" in effect.what]
+    assert flips == [f"defaults that flip with release {steps[1]}: {each}" for each in told]
+
+
+@pytest.mark.parametrize(
     ("more", "told"),
     [
         ({}, "release v26.3.1 -> v26.7.0, driver branch 580 -> 595"),
@@ -420,6 +437,14 @@ def test_what_a_driver_is_installed_anew_for() -> None:
         digest(render, "0123")
         pod(render, DRIVER)["containers"][0]["image"] = "nvcr.io/nvidia/driver:595.99.01-ubuntu22.04"
 
+    def mirror(render: Render) -> None:
+        digest(render, "0123")
+        main = pod(render, DRIVER)["containers"][0]
+        main["image"] = main["image"].replace("nvcr.io", "mirror.example.com")
+
+    (told,) = (effect.what for effect in found("lab-a100", mirror).effects if effect.rule == "IMP110")
+    assert "because of containers[nvidia-driver-ctr].image" in told
+    assert "new driver" not in told
     (told,) = (effect.what for effect in found("lab-a100", mount).effects if effect.rule == "IMP110")
     assert "because of containers[nvidia-driver-ctr].volumeMounts[/x]" in told
     assert "new driver" not in told
