@@ -124,6 +124,11 @@ def series_labels(*, honored: bool) -> frozenset[str]:
     return frozenset({*facts["gpu"], *pods, *facts["scrape"]} - set(fields()))
 
 
+def gpu_labels() -> frozenset[str]:
+    """The labels that say which GPU a series is about."""
+    return frozenset(_facts()["labels"]["gpu"])
+
+
 def label_limit() -> int:
     """How many labels of a series common storage takes, unless it is told to take more or fewer."""
     return int(_facts()["labels"]["limit"])

@@ -97,7 +97,9 @@ def _no_schema(body: Body, api_version: str, kind: str, minor: str, kinds: Kinds
         why = f"Kubernetes has this kind from {having[0]} to {having[-1]}"
         remedy = "set spec.cluster.kubernetesVersion to a version that has it, or leave the object out"
         return Finding("GPU902", "error", what, "kind", why=why, remedy=remedy)
-    near = _nearest(f"{api_version} {kind}", list(_known_kinds(minor, kinds)))
+    known = [*_known_kinds(minor, kinds)]
+    named = _nearest(kind, [each.partition(" ")[2] for each in known], 3)
+    near = _nearest(f"{api_version} {kind}", [each for each in known if each.partition(" ")[2] in named])
     why = "what can't be checked is not rendered"
     add = f"run `{ADD} FILE` with the CustomResourceDefinition of {api_version} {kind}"
     others = kinds.named(kind)

@@ -26,8 +26,12 @@ VIRTUAL = re.compile(r"(NVIDIA-)?GRID-.*|.*-\d+[ABCQ](ME)?")
 LISTEN, PORT = "DCGM_EXPORTER_LISTEN", "9400"
 """The exporter's address, and the port of its probes and its Service (operator.md 7.8)."""
 SCRIPTS = {
-    **{"devicePlugin": "entrypoint.sh", "migManager": "entrypoint.sh", "validator": "sleep", "vfioManager": "bind"},
-    **{"driver": "init", "vgpuManager": "init"},
+    "devicePlugin": "entrypoint.sh",
+    "migManager": "entrypoint.sh",
+    "validator": "sleep",
+    "vfioManager": "bind",
+    "driver": "init",
+    "vgpuManager": "init",
 }
 """Components whose container is a shell, and a word of the script that it runs (operator.md 5.2, 7.3, 7.14); and those
 whose program takes its first argument for a command (7.1, 7.11)."""

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from ...catalog import dcgm
+from ...catalog._lookup import nearest
 from ...cluster.metrics import listed, served, telemetry
 from ...cluster.resolve import Cluster
 from ...model import dotted
@@ -77,11 +78,12 @@ def metrics(spec: ClusterPolicySpec) -> Iterator[tuple[Expression, Metric]]:
 def no_such_metric(cluster: Cluster) -> Iterator[Hit]:
     """A rule for Prometheus over a DCGM metric that there isn't."""
     spec = cluster.spec
-    known = dcgm.exported() | set(served(spec) or ())
+    have = served(spec) or {}
     for one, metric in metrics(spec):
-        if metric.name.startswith(DCGM) and metric.name not in known:
-            near = " or ".join(dcgm.meant_by(metric.name))
-            yield one.hit(metric, remedy=f"write {near}" if near else "")
+        if metric.name.startswith(DCGM) and metric.name not in dcgm.exported() | have.keys():
+            near = dcgm.meant_by(metric.name)
+            near = near if set(near) & have.keys() else (*nearest(metric.name, have, 1), *near)
+            yield one.hit(metric, remedy=f"write {' or '.join(near[:2])}" if near else "")
 
 
 @rule("GPU605", "warning")

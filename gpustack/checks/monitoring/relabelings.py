@@ -1,4 +1,5 @@
-"""The rule about what the Prometheus operator refuses in a monitor: relabelings that can't be, and times.
+"""Rules about what the Prometheus operator refuses in a monitor (relabelings that can't be, and times), and about
+relabelings that never match.
 
 It drops such a ServiceMonitor whole, with an event that nobody reads, and nothing is scraped. What is held here is its
 own validator (prometheus-operator, pkg/prometheus: validateRelabelConfig, validateScrapeIntervalAndTimeout).
@@ -11,15 +12,18 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
+from ...catalog import dcgm
 from ...cluster.metrics import telemetry
 from ...cluster.resolve import Cluster
 from ...model import Path, children, dotted
 from ...policy.configurations.promql import wrong
+from ...policy.loading.place import node
 from ...text.quantities import milliseconds
-from ..rule import Hit, rule
+from ..rule import Hit, hit, rule
 from .monitoring import monitored
 
 KINDS = ("ServiceMonitor", "PodMonitor", "Probe", "ScrapeConfig")
+ENDPOINTS = {"ServiceMonitor": ("endpoints",), "PodMonitor": ("podMetricsEndpoints",)}
 LISTS = ("relabelings", "metricRelabelings", "metricRelabelConfigs", "relabelConfigs")
 WITH_TARGET = ("replace", "hashmod", "lowercase", "uppercase", "keepequal", "dropequal")
 EQUAL = ("sourceLabels", "targetLabel")
@@ -45,6 +49,26 @@ def refused_relabeling(cluster: Cluster) -> Iterator[Hit]:
     for index, body in enumerate(spec.extraObjects):
         if body["kind"] in KINDS and str(body["apiVersion"]).startswith("monitoring.coreos.com/"):
             yield from _monitor(body.get("spec"), ("spec", "extraObjects", index, "spec"))
+
+
+@rule("GPU623", "warning")
+def label_of_samples(cluster: Cluster) -> Iterator[Hit]:
+    """A relabeling of the target by a label that only the exporter's series have."""
+    where, exporter, _ = telemetry(cluster.spec)
+    lists = [(f"{where}dcgmExporter.serviceMonitor.relabelings", exporter.serviceMonitor.relabelings, "own")]
+    for index, body in enumerate(cluster.spec.extraObjects):
+        for name in ENDPOINTS.get(str(body["kind"]), ()):
+            endpoints = node(body, ("spec", name))
+            for at, one in enumerate(endpoints if isinstance(endpoints, list) else ()):
+                rules = [each for each in node(one, ("relabelings",)) or () if isinstance(each, dict)]
+                lists.append((f"spec.extraObjects[{index}].spec.{name}[{at}].relabelings", rules, "theirs"))
+    for path, listed, case in lists if monitored(cluster.spec) else lists[1:]:
+        for index, one in enumerate(listed):
+            given = one if isinstance(one, dict) else one.model_dump(exclude_none=True)
+            for label in given.get("sourceLabels") or ():
+                if str(label).startswith("exported_") or label in dcgm.gpu_labels():
+                    yield hit(f"{path}[{index}]", case, label=label)
+                    break
 
 
 def _monitor(value: Any, path: Path) -> Iterator[Hit]:

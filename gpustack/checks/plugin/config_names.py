@@ -109,7 +109,7 @@ def nothing_to_write(cluster: Cluster) -> Iterator[Hit]:
     """A ConfigMap that is to be written, and no data for it."""
     for path, config in named_configs(cluster.spec):
         if config.create and not config.data:
-            yield hit(f"{path}.create", section=path)
+            yield hit(f"{path}.create", "empty" if config.name else "none", section=path)
 
 
 def named_configs(spec: ClusterPolicySpec) -> Iterator[tuple[str, NamedConfigs]]:

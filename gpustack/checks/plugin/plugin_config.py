@@ -135,10 +135,11 @@ def _flags(spec: ClusterPolicySpec, named: Named) -> Iterator[Hit]:
         name = plugin_config.flags()[path].env
         why = f"the environment variable {name} wins, and it is {wins!r}"
         section = "gfd" if path.startswith("flags.gfd.") else "devicePlugin"
-        remedy = f"set {name} in spec.{section}.env, or leave out the flag"
+        remedy = (
+            "leave out the flag" if path == STRATEGY else f"set {name} in spec.{section}.env, or leave out the flag"
+        )
         if path == STRATEGY and spec.mig.strategy == wins:
             why = f"the environment variable {name} wins, which has mig.strategy: {wins}"
-            remedy = "leave out the flag"
             if path not in named.config.wrong:
                 remedy = f"leave out the flag, or set spec.mig.strategy: {value}, which is for all nodes"
         yield hit(named.path, "env", why=why, remedy=remedy, named=named.name, section=path, value=value, inside=place)

@@ -273,9 +273,11 @@ def config_text(value: Any) -> str:
 
 
 def inline(spec: ClusterPolicySpec, config: NamedConfigs, name: str) -> InEffect:
-    """The ConfigMap of a component's `config`: from its data (called NAME unless it has a name), else by name."""
-    if config.data and config.create is not False:
-        return InEffect(config.name or name, dict(config.data))
+    """The ConfigMap of a component's `config`: from its data (called NAME unless it has a name), else by name. One that
+    is to be created, and has a name and no data, is empty, as the chart's.
+    """
+    if (config.data and config.create is not False) or (config.create and config.name):
+        return InEffect(config.name or name, dict(config.data or {}))
     known = next(
         (
             body.get("data")

@@ -116,7 +116,10 @@ def _name(document: Document, findings: list[Finding]) -> tuple[str | None, dict
     from gpustack.policy.language.spec import Metadata
 
     # A layer may go without a name, and what a policy without one is told is said by open_policy.
-    given = {**metadata, "name": "unnamed"} if metadata.get("name") is None else metadata
+    given = {
+        key: "" if value is None and key not in Metadata.model_fields else value for key, value in metadata.items()
+    }
+    given |= {"name": "unnamed"} if metadata.get("name") is None else {}
     read = valid(Metadata, given, ("metadata",), document, findings)
     name = metadata.get("name")
     return name if isinstance(name, str) else None, read.labels if read else {}
