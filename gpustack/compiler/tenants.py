@@ -7,13 +7,15 @@ count, but nobody is told that one is of no use: this looks at a part of what th
 from __future__ import annotations
 
 import dataclasses
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ..checks.rule import RULES
 from ..cluster.offer import Offer
 from ..cluster.resolve import resolve
-from ..model import Finding, GpustackError, InputError, Resource
+from ..model import Body, Finding, GpustackError, InputError, Resource
 from ..policy.loading.load import Loaded, display
 from ..policy.loading.place import node
 from ..tenants.tenants import Others, findings, pods_in
@@ -22,6 +24,13 @@ from .lint import Lint, in_order, read_decisions
 from .manifests import Manifest, files, read
 from .refusals import said
 from .sources import Project, load_policy
+
+if TYPE_CHECKING:
+    from ..policy.language.spec import ClusterPolicySpec
+
+OF_OBJECTS = ("GPU208", "GPU604", "GPU605", "GPU606", "GPU607", "GPU609", "GPU612", "GPU620", "GPU623", "GPU533")
+"""Rules over a policy that speak of its extraObjects, and hold for manifests of tenants as well."""
+_OBJECT = re.compile(r"spec\.extraObjects\[(\d+)\]\.?")
 
 
 def lint_workloads(project: Project, paths: Sequence[Path], folder: Path) -> Lint:
@@ -79,6 +88,25 @@ def about(manifests: Iterable[Manifest], loaded: Loaded, others: Others) -> Iter
     offered = resolve(loaded.spec).offer
     for manifest in manifests:
         yield from about_one(manifest, offered, others)
+    yield from as_of_the_policy([one for one in manifests if _known(one.body)], loaded.spec)
+
+
+def as_of_the_policy(manifests: Sequence[Manifest], spec: ClusterPolicySpec) -> Iterator[Finding]:
+    """What the rules over SPEC's own extraObjects say of MANIFESTS: of alerts and monitors, and of what only the GPU
+    operator reads.
+    """
+    both = [*(manifest.body for manifest in manifests), *spec.extraObjects]
+    beside = spec.model_copy(update={"extraObjects": both})
+    for finding in (one for name in OF_OBJECTS if manifests for one in RULES[name].findings(beside)):
+        match = _OBJECT.match(finding.path)
+        if match and int(match[1]) < len(manifests):
+            place = finding.path[match.end() :]
+            yield dataclasses.replace(finding, path=place, location=manifests[int(match[1])].locate(place))
+
+
+def _known(body: Body) -> bool:
+    group = str(body.get("apiVersion")).rpartition("/")[0]
+    return group in ("monitoring.coreos.com", "nvidia.com") and isinstance(node(body, ("metadata", "name")), str)
 
 
 def about_one(manifest: Manifest, offered: Offer, others: Others) -> Iterator[Finding]:

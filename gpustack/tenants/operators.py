@@ -1,16 +1,15 @@
-"""The rule about pods that want to steer the GPU operator, which gpustack stands in for."""
+"""The rule about pods and scripts that want to steer the GPU operator, which gpustack stands in for."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..checks.language.operators import SECTIONS
 from ..checks.rule import Hit, hit, rule
-
-if TYPE_CHECKING:
-    from .tenants import Tenant
+from ..model import dotted
+from .tenants import TenantObject, pods_in, tenants_of
 
 _KIND = re.compile(
     r"(?i)(?<![\w-])(clusterpolic(?:y|ies)|nvidiadrivers?|gpuclusters?)(?:\.(?:v1(?:alpha1)?\.)?nvidia\.com)?(?![\w.-])"
@@ -19,21 +18,31 @@ _WRITES = re.compile(
     r"(?i)\b(?:kubectl|oc)\b[^|;&\n]*\s(?:patch|apply|edit|replace|set|annotate|label|delete|create)\b"
     r"|\bcurl\b[^|;&\n]*(?:PATCH|PUT|POST|DELETE)"
 )
+LONGEST = 2000
+"""How much of a line is looked at: the time that an expression takes grows with the square of it."""
 KINDS = {"c": "ClusterPolicy", "n": "NVIDIADriver", "g": "GPUCluster"}
 
 
-@rule("GPU723", "warning", over="workload")
-def patching_the_operator(tenant: Tenant) -> Iterator[Hit]:
-    """A pod that changes an object of the GPU operator."""
-    for (key, index), container in tenant.containers if tenant.whole else ():
-        for part in ("command", "args"):
-            text = _text(container, part)
-            match = _KIND.search(text)
-            if match is None or not _WRITES.search(_text(container, "command", "args")):
-                continue
-            kind = KINDS[match[1][0].lower()]
-            yield hit(tenant.at(key, index, part), who=tenant.who, kind=kind, instead=SECTIONS[kind])
-            break
+@rule("GPU723", "warning", over="manifest")
+def patching_the_operator(given: TenantObject) -> Iterator[Hit]:
+    """A pod that changes an object of the GPU operator, or a script that does."""
+    for tenant in tenants_of(given.body, pods_in(given.body), given.offer):
+        for (key, index), container in tenant.containers if tenant.whole else ():
+            for part in ("command", "args"):
+                if kind := _changed(_text(container, part), _text(container, "command", "args")):
+                    yield hit(tenant.at(key, index, part), who=given.who, kind=kind, instead=SECTIONS[kind])
+                    break
+    data = given.body.get("data") if given.body["kind"] == "ConfigMap" else None
+    for key, text in data.items() if isinstance(data, dict) else ():
+        lines = str(text).replace("\\\n", " ").splitlines()
+        if kind := next((kind for line in lines if (kind := _changed(line, line))), ""):
+            yield hit(dotted(("data", key)), who=given.who, kind=kind, instead=SECTIONS[kind])
+
+
+def _changed(text: str, line: str) -> str:
+    """The kind of the operator that TEXT of the command LINE, or of a script, names and changes; "" for none."""
+    match = _KIND.search(text[:LONGEST])
+    return KINDS[match[1][0].lower()] if match and _WRITES.search(line[:LONGEST]) else ""
 
 
 def _text(container: Any, *parts: str) -> str:

@@ -29,7 +29,7 @@ KINDS: dict[tuple[str, str], Path] = {kind: path for kind, (path,) in object_kin
 
 QUOTAS: dict[tuple[str, str], Path] = {kind: path for kind, (path,) in object_kinds.grouped("quotas").items()}
 """API groups and kinds that share out resources by their names, and where those stand."""
-BUDGET = ("policy", "PodDisruptionBudget")
+BUDGET, SCRIPTS = ("policy", "PodDisruptionBudget"), ("", "ConfigMap")
 GROUPS = ("kueue.x-k8s.io", "kubevirt.io")
 """API groups, with those below them, of which rules over manifests know kinds."""
 
@@ -213,7 +213,7 @@ def namespace_of(body: Body) -> str:
 def concerned(body: Body) -> bool:
     """Whether rules have to do with BODY although it may have no pods."""
     group, kind = str(body.get("apiVersion")).rpartition("/")[0], str(body.get("kind"))
-    return (group, kind) in {*QUOTAS, BUDGET} or any(f".{group}".endswith(f".{one}") for one in GROUPS)
+    return (group, kind) in {*QUOTAS, BUDGET, SCRIPTS} or any(f".{group}".endswith(f".{one}") for one in GROUPS)
 
 
 def findings(

@@ -141,6 +141,32 @@ def test_invented_metrics() -> None:
     assert len(told("GPU606", extraObjects=[{**body, "spec": {"groups": [group]}}])) == 1
 
 
+@pytest.mark.parametrize(
+    ("label", "found"),
+    [("exported_pod", True), ("UUID", True), ("__meta_kubernetes_pod_node_name", False), ("namespace", False)],
+)
+def test_labels_that_targets_do_not_have(label: str, found: bool) -> None:
+    """The exporter's labels come with its samples (dcgm.yaml), which metricRelabelings alone see (NVIDIA/gpu-operator
+    issue 2938); a policy is sent to honorLabels, and a monitor of its own to the right list."""
+    rules = [{"action": "replace", "sourceLabels": [label], "targetLabel": "a"}]
+    on: dict[str, Any] = {"cluster": {"monitoring": True}}
+    own = told("GPU623", **on, dcgmExporter={"serviceMonitor": {"enabled": True, "relabelings": rules}})
+    assert [path for path, _ in own] == ["spec.dcgmExporter.serviceMonitor.relabelings[0]"] * found
+    assert all(".honorLabels: true" in remedy for _, remedy in own)
+    for lists, count in (({"relabelings": rules}, found), ({"metricRelabelings": rules}, 0)):
+        body = {"apiVersion": "monitoring.coreos.com/v1", "kind": "ServiceMonitor", "metadata": {"name": "x"}}
+        theirs = told("GPU623", **on, extraObjects=[{**body, "spec": {"endpoints": [{"port": "x", **lists}]}}])
+        assert [path for path, _ in theirs] == ["spec.extraObjects[0].spec.endpoints[0].relabelings[0]"] * count
+
+
+def test_metrics_with_our_own_prefix() -> None:
+    """What the reconciler serves is listed (docs/reconciler.md); other names that begin as ours are invented."""
+    body = {"apiVersion": "monitoring.coreos.com/v1", "kind": "PrometheusRule", "metadata": {"name": "x"}}
+    for name, count in (("gpustack_driver_rollouts", 1), ("gpustack_reconciler_nodes", 0)):
+        group = {"name": "g", "rules": [{"alert": "a", "expr": f"{name} > 0"}]}
+        assert len(told("GPU606", extraObjects=[{**body, "spec": {"groups": [group]}}])) == count
+
+
 PASSTHROUGH = [{"name": "a", "os": "ubuntu22.04", "gpuProduct": "NVIDIA-A10", "workload": "vm-passthrough"}]
 VGPUS = [{**PASSTHROUGH[0], "workload": "vm-vgpu"}]
 

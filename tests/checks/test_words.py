@@ -73,6 +73,10 @@ def test_ports_in_quotes() -> None:
         ("spec.ports[0].targetPort", "write 9400, without quotes")
     ]
     assert told("v1", "Service", {"ports": [{"port": 80, "targetPort": "metrics"}]}) == []
+    inner = {"ingress": [{"ports": [{"port": "9400"}]}]}
+    assert told("networking.k8s.io/v1", "NetworkPolicy", inner) == [
+        ("spec.ingress[0].ports[0].port", "write 9400, without quotes")
+    ]
     assert told("monitoring.coreos.com/v1", "ServiceMonitor", {"endpoints": [{"port": "9400"}]}) == []
 
 

@@ -37,6 +37,43 @@ def clusters(project: Project) -> Project:
     return project
 
 
+RULES_AND_MONITORS = """\
+apiVersion: monitoring.coreos.com/v1
+kind: PrometheusRule
+metadata: {name: gpus}
+spec:
+  groups:
+  - name: gpus
+    rules:
+    - {alert: Links, expr: nvidia_nvlink_errors > 0}
+    - {record: nvidia_ours, expr: up}
+    - {alert: Ours, expr: nvidia_ours > 0}
+---
+apiVersion: monitoring.coreos.com/v1
+kind: PodMonitor
+metadata: {name: gpus}
+spec:
+  podMetricsEndpoints: [{port: metrics, relabelings: [{action: hashmod, sourceLabels: [pod], targetLabel: a}]}]
+---
+apiVersion: nvidia.com/v1alpha1
+kind: NVIDIADriver
+metadata: {name: a100}
+spec: {driverType: gpu}
+"""
+
+
+def test_rules_monitors_and_objects_of_the_operator(clusters: Project) -> None:
+    """What is said of these in extraObjects is said of tenants' own, at its place: a metric that nothing serves
+    (bug-reports.md B55), what the Prometheus operator refuses, what only NVIDIA's operator reads."""
+    clusters.write("team/alerts.yaml", RULES_AND_MONITORS)
+    found = clusters.run("lint", "--workloads", "team", "--cluster", "large", "--format", "json").json["findings"]
+    assert {(one["rule"], one["path"], one["line"]) for one in found} == {
+        ("GPU606", "spec.groups[0].rules[0].expr", 8),
+        ("GPU620", "spec.podMetricsEndpoints[0].relabelings[0]", 16),
+        ("GPU208", "", 18),
+    }
+
+
 def test_text(clusters: Project) -> None:
     """A finding stands at the tenant's file, line and column, with the line itself; errors make exit code 2."""
     clusters.write("team/pod.yaml", POD % 16)

@@ -66,6 +66,13 @@ def test_remedy_is_what_to_write(body: Body, remedy: str) -> None:
     assert [finding.remedy for finding in validate(body, "1.33")] == [remedy]
 
 
+@pytest.mark.parametrize("kind", ["monitoring.coreos.com/v1 Probe", "kubevirt.io/v1 VirtualMachine"])
+def test_a_kind_that_others_define_is_no_misspelt_one(kind: str) -> None:
+    """A Probe is none of the kinds that are known; the group alone doesn't make it a PrometheusRule."""
+    (finding,) = validate(obj(*kind.split()), "1.33")
+    assert finding.remedy == f"run `gpustack schema add FILE` with the CustomResourceDefinition of {kind}"
+
+
 def test_allowed_values_are_listed() -> None:
     """A finding lists the fields or values that are allowed there; of many fields the nearest."""
     (short,) = validate(daemonset({"resources": {"x": 1}}), "1.33")

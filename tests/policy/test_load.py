@@ -397,7 +397,7 @@ def test_a_name_that_is_a_number_is_quoted(fleet: Fleet) -> None:
 
 def test_mistakes_around_the_spec_are_reported_with_those_in_it(fleet: Fleet) -> None:
     """Unknown keys beside the spec, in metadata and in the spec come together, in the order of the lines."""
-    text = HEAD.format(kind="ClusterPolicy", name="a").replace("name: a", "name: a, namespace: x")
+    text = HEAD.format(kind="ClusterPolicy", name="a").replace("name: a", "name: a, namespace: ")
     found = fleet.refused(fleet.file("f.yaml", f"{text}{PINS}  drivr: {{}}\ndriver: {{}}\nstatus: {{}}\n"))
     assert [one.path for one in found] == ["metadata.namespace", "spec.drivr", "driver", "status"]
     assert [one.location.line for one in found if one.location] == [3, 7, 8, 9]

@@ -163,6 +163,22 @@ def test_patches_of_the_operators_objects(command: list[str], kinds: str) -> Non
     assert all(kinds in one.remedy for one in told)
 
 
+@pytest.mark.parametrize(
+    ("script", "told"),
+    [
+        ("#!/bin/sh\nkubectl patch clusterpolicy x -p '{}'\n", True),
+        ("kubectl edit \\\n  nvidiadriver default\n", True),
+        ("kubectl get clusterpolicy\nkubectl patch node x\n", False),
+        ("kubectl " * 100_000 + "clusterpolicy", False),  # a line that takes long to read
+    ],
+)
+def test_scripts_that_patch_the_operators_objects(script: str, told: bool) -> None:
+    """The script of such a CronJob is often in a ConfigMap."""
+    body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c"}, "data": {"run.sh": script}}
+    found = [one.path for one in findings(body, pods_in(body), cluster("plain")) if one.rule == "GPU723"]
+    assert found == (['data["run.sh"]'] if told else [])
+
+
 def test_workloads_are_looked_at_once() -> None:
     """An object with pods gets what the rules over workloads say, and no rule over manifests speaks of it."""
     assert [

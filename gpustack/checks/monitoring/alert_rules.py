@@ -82,7 +82,7 @@ def no_such_metric(cluster: Cluster) -> Iterator[Hit]:
     for one, metric in metrics(spec):
         if metric.name.startswith(DCGM) and metric.name not in dcgm.exported() | have.keys():
             near = dcgm.meant_by(metric.name)
-            near = near if set(near) & have.keys() else (*nearest(metric.name, have, 1), *near)
+            near = (*nearest(metric.name, have, 1), *near) if near and not set(near) & have.keys() else near
             yield one.hit(metric, remedy=f"write {' or '.join(near[:2])}" if near else "")
 
 

@@ -67,7 +67,7 @@ def label_of_samples(cluster: Cluster) -> Iterator[Hit]:
             given = one if isinstance(one, dict) else one.model_dump(exclude_none=True)
             for label in given.get("sourceLabels") or ():
                 if str(label).startswith("exported_") or label in dcgm.gpu_labels():
-                    yield hit(f"{path}[{index}]", case, label=label)
+                    yield hit(f"{path}[{index}]", case, label=label, monitor=path.removesuffix(".relabelings"))
                     break
 
 

@@ -228,6 +228,7 @@ def several_runtimes(cluster: Cluster) -> Iterator[Hit]:
                 engine=cluster.engine,
                 pool=pool.name,
                 label=TOOLKIT,
+                pool_path=pool.path,
             )
 
 

@@ -153,6 +153,7 @@ def test_inline_data() -> None:
     assert found["mine"] == {"config.yaml": {"version": "v1"}}
     assert "gpustack-dcgm-metrics" in found
     assert maps(devicePlugin={"config": {"name": "x", "create": False, "data": {"a": "b: c"}}}) == {}
+    assert maps(devicePlugin={"config": {"name": "x", "create": True}}) == {"x": {}}  # as NVIDIA's chart does
     named = plugin_config(spec(devicePlugin={"config": {"name": "x"}}))
     assert named is not None
     assert (named.config_map, named.content) == ("x", "")
