@@ -35,7 +35,6 @@ SCRIPTS = {
 }
 """Components whose container is a shell, and a word of the script that it runs (operator.md 5.2, 7.3, 7.14); and those
 whose program takes its first argument for a command (7.1, 7.11)."""
-SCRIPT_CASES = {"validator": "pod", "vfioManager": "vfio", "driver": "init", "vgpuManager": "init"}
 
 
 @rule("GPU108", "warning", over="origins")
@@ -197,8 +196,13 @@ def arguments_of_a_shell(cluster: Cluster) -> Iterator[Hit]:
         vain = name == "driver" and (cluster.listed or toolkit_runs_the_driver(cluster.spec))
         vain = vain or ((name,) in VIRTUAL_PARTS and not cluster.sandbox)
         if getattr(section, "enabled", True) and not vain and section.args and word not in section.args[0]:
-            case = SCRIPT_CASES.get(name, "entrypoint")
-            yield hit(f"spec.{name}.args", case, name=name, argument=repr(section.args[0]))
+            path, first = f"spec.{name}.args", repr(section.args[0])
+            if word == "init":
+                yield hit(path, "init", argument=first)
+            elif word == "bind":
+                yield hit(path, "vfio", name=name, argument=first)
+            else:
+                yield hit(path, "pod" if name == "validator" else "entrypoint", name=name, argument=first)
 
 
 @rule("GPU810", "note", over="origins")

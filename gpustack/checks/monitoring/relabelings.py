@@ -17,13 +17,11 @@ from ...cluster.metrics import telemetry
 from ...cluster.resolve import Cluster
 from ...model import Path, children, dotted
 from ...policy.configurations.promql import wrong
-from ...policy.loading.place import node
 from ...text.quantities import milliseconds
 from ..rule import Hit, hit, rule
 from .monitoring import monitored
 
 KINDS = ("ServiceMonitor", "PodMonitor", "Probe", "ScrapeConfig")
-ENDPOINTS = {"ServiceMonitor": ("endpoints",), "PodMonitor": ("podMetricsEndpoints",)}
 LISTS = ("relabelings", "metricRelabelings", "metricRelabelConfigs", "relabelConfigs")
 WITH_TARGET = ("replace", "hashmod", "lowercase", "uppercase", "keepequal", "dropequal")
 EQUAL = ("sourceLabels", "targetLabel")
@@ -55,20 +53,30 @@ def refused_relabeling(cluster: Cluster) -> Iterator[Hit]:
 def label_of_samples(cluster: Cluster) -> Iterator[Hit]:
     """A relabeling of the target by a label that only the exporter's series have."""
     where, exporter, _ = telemetry(cluster.spec)
-    lists = [(f"{where}dcgmExporter.serviceMonitor.relabelings", exporter.serviceMonitor.relabelings, "own")]
+    monitor = f"{where}dcgmExporter.serviceMonitor"
+    for index, own in enumerate(exporter.serviceMonitor.relabelings if monitored(cluster.spec) else ()):
+        if label := _of_samples(own.sourceLabels):
+            yield hit(f"{monitor}.relabelings[{index}]", "own", label=label, monitor=monitor)
     for index, body in enumerate(cluster.spec.extraObjects):
-        for name in ENDPOINTS.get(str(body["kind"]), ()):
-            endpoints = node(body, ("spec", name))
-            for at, one in enumerate(endpoints if isinstance(endpoints, list) else ()):
-                rules = [each for each in node(one, ("relabelings",)) or () if isinstance(each, dict)]
-                lists.append((f"spec.extraObjects[{index}].spec.{name}[{at}].relabelings", rules, "theirs"))
-    for path, listed, case in lists if monitored(cluster.spec) else lists[1:]:
-        for index, one in enumerate(listed):
-            given = one if isinstance(one, dict) else one.model_dump(exclude_none=True)
-            for label in given.get("sourceLabels") or ():
-                if str(label).startswith("exported_") or label in dcgm.gpu_labels():
-                    yield hit(f"{path}[{index}]", case, label=label, monitor=path.removesuffix(".relabelings"))
-                    break
+        spec = body.get("spec") if body["kind"] in ("ServiceMonitor", "PodMonitor") else None
+        for path, theirs in _of_targets(spec, ("spec", "extraObjects", index, "spec")):
+            if label := _of_samples(theirs.get("sourceLabels")):
+                yield hit(dotted(path), "theirs", label=label)
+
+
+def _of_targets(value: Any, path: Path) -> Iterator[tuple[Path, dict[str, Any]]]:
+    """The relabelings of targets below VALUE, and where they stand."""
+    for key, item in children(value):
+        if key == "relabelings" and isinstance(item, list):
+            yield from (((*path, key, index), one) for index, one in enumerate(item) if isinstance(one, dict))
+        else:
+            yield from _of_targets(item, (*path, key))
+
+
+def _of_samples(labels: Any) -> str:
+    """The first of LABELS that the exporter's series alone have, "" for none."""
+    known = [str(one) for one in labels] if isinstance(labels, list | tuple) else []
+    return next((one for one in known if one.startswith("exported_") or one in dcgm.gpu_labels()), "")
 
 
 def _monitor(value: Any, path: Path) -> Iterator[Hit]:
