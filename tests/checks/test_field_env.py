@@ -78,8 +78,8 @@ def test_variables_of_what_is_off() -> None:
     ],
 )
 def test_arguments_of_a_shell(section: str, args: str, found: bool) -> None:
-    """Arguments replace the script of a shell (operator.md 5.2, case 29; 7.3, 7.14); GFD is started by its own name, and
-    the driver by `nvidia-driver init` (7.1, 7.11)."""
+    """Arguments replace the script of a shell (operator.md 5.2, case 29; 7.3, 7.14); GFD is started by its own name,
+    and the driver by `nvidia-driver init` (7.1, 7.11)."""
     machines = "sandboxWorkloads: {enabled: true}\n"
     assert (
         bool(

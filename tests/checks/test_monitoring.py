@@ -18,7 +18,7 @@ EXPR = "spec.extraObjects[0].spec.groups[0].rules[0].expr"
         ("DCGM_FI_DEV_MEM_USED > 1", "GPU604", "write DCGM_FI_DEV_FB_USED"),
         ("DCGM_FI_DEV_NVLINK_TEMPERATURE > 1", "GPU604", "DCGM has nothing like it"),
         ("DCGM_FI_DEV_GPU_TMP > 1", "GPU604", "write DCGM_FI_DEV_GPU_TEMP"),
-        # the field that the exporter's image serves comes before those like it that it doesn't (operator.md 14)
+        # the field that the exporter's image serves comes before those like it that it doesn't (dcgm.yaml, default)
         ("DCGM_FI_DEV_GPU_UTILIZATION > 1", "GPU604", "write DCGM_FI_DEV_GPU_UTIL or DCGM_FI_DEV_VGPU_UTILIZATIONS"),
         ("DCGM_FI_DEV_ECC_DBE_VOL_TOTAL > 0", "GPU605", "add the row `DCGM_FI_DEV_ECC_DBE_VOL_TOTAL, counter, ...`"),
         ("DCGM_FI_DEV_GPU_TEMP_CELSIUS > 0", "GPU605", "write DCGM_FI_DEV_GPU_TEMP"),

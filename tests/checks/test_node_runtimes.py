@@ -30,8 +30,8 @@ def test_pools_with_different_runtimes(cluster: str, own: str, found: list[str])
 
 
 def test_a_pool_that_brings_its_toolkit() -> None:
-    """Nodes with the label nvidia.com/gpu.deploy.container-toolkit=false get no toolkit (operator.md 2.1), so what it is
-    told is nothing to them."""
+    """Nodes with the label nvidia.com/gpu.deploy.container-toolkit=false get no toolkit (operator.md 2.2), so what it
+    is told is nothing to them."""
     label = "cri-o, nodeSelector: {nvidia.com/gpu.deploy.container-toolkit: 'false'}"
     assert paths("GPU480", POOLS % "cri-o")
     assert not paths("GPU480", POOLS % label)

@@ -228,7 +228,7 @@ def test_affinity() -> None:
 
 
 def test_labels_that_no_pool_has_together() -> None:
-    """A pod runs on a node of one pool: labels of two, or alternatives of which each is of no node, leave it pending."""
+    """A pod runs on a node of one pool: labels of two, or alternatives of which none can be, leave it pending."""
     label = "nvidia.com/gpu.product"
     (found,) = told(pod(nodeSelector={"pool": "s", label: H100}), "two")
     assert (found.rule, found.remedy) == ("GPU706", "select the nodes of one pool")

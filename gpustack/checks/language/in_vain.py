@@ -25,16 +25,17 @@ VIRTUAL = re.compile(r"(NVIDIA-)?GRID-.*|.*-\d+[ABCQ](ME)?")
 """How GPUs inside a virtual machine are called (GRID-A100-20C, NVIDIA-L40S-24Q); the catalogue knows boards only."""
 LISTEN, PORT = "DCGM_EXPORTER_LISTEN", "9400"
 """The exporter's address, and the port of its probes and its Service (operator.md 7.8)."""
+SCRIPT = ("entrypoint.sh", "/bin/entrypoint.sh, which starts the component")
 SCRIPTS = {
-    "devicePlugin": "entrypoint.sh",
-    "migManager": "entrypoint.sh",
-    "validator": "sleep",
-    "vfioManager": "bind",
-    "driver": "init",
-    "vgpuManager": "init",
+    "devicePlugin": SCRIPT,
+    "migManager": SCRIPT,
+    "validator": ("sleep", "the script that keeps its pod running"),
+    "vfioManager": ("bind", "the line that binds GPUs to vfio-pci"),
 }
-"""Components whose container is a shell, and a word of the script that it runs (operator.md 5.2, 7.3, 7.14); and those
-whose program takes its first argument for a command (7.1, 7.11)."""
+"""Components whose container is a shell, a word of the script that it runs, and what that is (operator.md 5.2, 7.3,
+7.14)."""
+INIT = "init"
+"""The command of the containers that install drivers (operator.md 7.1, 7.11)."""
 
 
 @rule("GPU108", "warning", over="origins")
@@ -191,18 +192,17 @@ def _with_variables(cluster: Cluster) -> Iterator[tuple[str, Any, dict[str, str]
 @rule("GPU191", "warning")
 def arguments_of_a_shell(cluster: Cluster) -> Iterator[Hit]:
     """Arguments for a component whose container is a shell."""
-    for name, word in SCRIPTS.items():
-        section = getattr(cluster.spec, name)
-        vain = name == "driver" and (cluster.listed or toolkit_runs_the_driver(cluster.spec))
-        vain = vain or ((name,) in VIRTUAL_PARTS and not cluster.sandbox)
-        if getattr(section, "enabled", True) and not vain and section.args and word not in section.args[0]:
-            path, first = f"spec.{name}.args", repr(section.args[0])
-            if word == "init":
-                yield hit(path, "init", argument=first)
-            elif word == "bind":
-                yield hit(path, "vfio", name=name, argument=first)
-            else:
-                yield hit(path, "pod" if name == "validator" else "entrypoint", name=name, argument=first)
+    spec = cluster.spec
+    parts: list[tuple[str, Any]] = [(name, getattr(spec, name)) for name in (*SCRIPTS, "driver", "vgpuManager")]
+    for name, section in parts:
+        word, script = SCRIPTS.get(name, (INIT, ""))
+        vain = name == "driver" and (cluster.listed or toolkit_runs_the_driver(spec))
+        vain = vain or ((name,) in VIRTUAL_PARTS and not cluster.sandbox) or not getattr(section, "enabled", True)
+        first = "" if vain or not section.args else section.args[0]
+        if first and script and word not in first:
+            yield hit(f"spec.{name}.args", "shell", name=name, script=script, argument=repr(first))
+        elif first and not script and first != INIT:
+            yield hit(f"spec.{name}.args", "init", argument=repr(first))
 
 
 @rule("GPU810", "note", over="origins")
