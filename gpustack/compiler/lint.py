@@ -36,9 +36,10 @@ def lint(project: sources.Project, paths: Sequence[Path], progress: sources.Prog
         decisions, wrong = read_decisions(project, paths)
         judgement = fleet.judge_sources(project, usable, decisions, executor, progress, notes=True)
         later = []
-        for folder in {path.parent for path in paths if fleet.is_whole(path.parent, usable)}:
+        for folder in {path.parent for path in paths}:
             beside = [source for source in usable if source.path.parent == folder]
-            later += ahead(project, folder, beside, decisions.rules, executor)
+            if fleet.is_whole(folder, beside):
+                later += ahead(project, folder, beside, decisions.rules, executor)
     unusable += wrong
     findings = [*(GroupedFinding(finding, ()) for finding in unusable), *judgement.findings, *later]
     return Lint(
