@@ -116,7 +116,7 @@ def older_than_the_release(written: Written) -> Iterator[Hit]:
     for name in images.SECTIONS:
         section = node(written.merged.spec, parse(name))
         own = known.get(name) or known.get(name.removeprefix("gpuCluster."))
-        if own is None or name == "driver" or not isinstance(section, dict):
+        if own is None or name == "driver" or not isinstance(section, dict) or section.get("version") == own.version:
             continue
         used = images.composed(*(section.get(part) for part in ("repository", "image", "version"))) or ""
         version, field = images.tag_of(used), "image" if (whole := images.stands_alone(section)) else "version"
