@@ -113,10 +113,11 @@ def attempt(words: list[str]) -> int:
     try:
         verb = next((word for word in words if not word.startswith("-")), None)
         options = parser_for(verb).parse_args(words)
-        from ..policy.loading.brought import LIST
+        from ..policy.loading.brought import LIST, LOCK
 
-        if os.path.lexists(LIST):
-            import_module(f"{__name__}.trees.git").limit_constructs(getattr(options, "base", None))
+        lists = [each for each in (LIST, LOCK) if os.path.lexists(each)]
+        if lists:
+            import_module(f"{__name__}.trees.git").limit(lists, getattr(options, "base", None))
         return int(import_module(f"{__name__}.{options.verb.replace('-', '_')}").run(options))
     except SystemExit as stop:  # argparse, after --help and --version
         return int(stop.code or 0)

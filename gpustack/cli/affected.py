@@ -89,6 +89,7 @@ class Files:
 def affected(changed: Iterable[str], out: Path) -> set[str]:
     """The clusters that the files CHANGED concern."""
     from ..compiler.index import clusters_in
+    from ..policy.loading.brought import LOCK
     from ..policy.loading.load import WAIVERS, layers_of
     from ..policy.loading.rings import is_shared
     from .render import index_source
@@ -99,6 +100,7 @@ def affected(changed: Iterable[str], out: Path) -> set[str]:
     far = far_changes()
     shared = f"{os.path.abspath(common.POLICIES)}/"
     lost = any(is_shared(name.removeprefix(shared), layers=False) and not os.path.lexists(name) for name in files.named)
+    lost = lost or concerned(files, LOCK)
     for path, cluster in fleet.items():
         own = {path, path.parent / WAIVERS, *layers_of(path)} - far.get(path, set())
         if lost or any(concerned(files, each) for each in own) or below(files, out, cluster):

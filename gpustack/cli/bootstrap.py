@@ -37,6 +37,7 @@ def run(options: argparse.Namespace) -> int:
     from ..compiler import fleet
 
     paths = [common.select_one(options.cluster)] if options.cluster else common.select([])
+    options.own_version = True  # roots are applied once, by hand
     with common.project(options) as project:
         sources = fleet.compiled(project, paths)
         known = {source.name: fleet.stack_of(project, source).plan for source in sources}

@@ -198,7 +198,8 @@ def project(options: argparse.Namespace) -> Iterator[Project]:
         today, asked = getattr(options, "today", None), getattr(options, "executor", "")
         if asked and not (opened.shared and opened.shared.writes):
             raise InputError(said("GPU985", address=asked))
-        yield Project(Path.cwd(), Path(options.out), opened, options.jobs, today, asked)
+        versions = None if getattr(options, "own_version", False) else versions_folder()
+        yield Project(Path.cwd(), Path(options.out), opened, options.jobs, today, asked, versions)
 
 
 @contextlib.contextmanager
@@ -241,14 +242,24 @@ def cache_folder() -> Path | None:
     """$GPUSTACK_CACHE where that is a folder, else gpustack/ in the user's cache folder, or None for a user who has no
     home.
     """
-    named = os.environ.get("GPUSTACK_CACHE", "")
+    return named_folder("GPUSTACK_CACHE", "XDG_CACHE_HOME", ".cache")
+
+
+def versions_folder() -> Path:
+    """$GPUSTACK_VERSIONS, else gpustack/versions/ in the user's data folder: where other versions are installed."""
+    return named_folder("GPUSTACK_VERSIONS", "XDG_DATA_HOME", ".local/share", "versions") or Path("/nonexistent")
+
+
+def named_folder(name: str, base_name: str, below: str, more: str = "") -> Path | None:
+    """The folder that the variable NAME says, else gpustack/MORE in that of BASE_NAME, which is BELOW the home."""
+    named = os.environ.get(name, "")
     if named and "://" not in named:
         return Path(named)
-    base = Path(os.environ.get("XDG_CACHE_HOME", ""))
+    base = Path(os.environ.get(base_name, ""))
     home = Path(os.path.expanduser("~"))  # noqa: PTH111 - Path.home() raises where there is none, this leaves the ~
     if base.is_absolute():  # by the XDG rules, one that is relative counts as not set
-        return base / "gpustack"
-    return home / ".cache" / "gpustack" if home.is_absolute() else None
+        return base / "gpustack" / more
+    return home / below / "gpustack" / more if home.is_absolute() else None
 
 
 def select(arguments: Sequence[str]) -> list[Path]:
@@ -330,6 +341,7 @@ def unknown(word: str, names: Sequence[str], where: str = POLICIES) -> Finding:
 
 def changed_since(reference: str, fleet: Sequence[Path]) -> list[Path]:
     """The policies of FLEET that differ from Git's REFERENCE, or whose layers do, or changes or rings."""
+    from ..policy.loading.brought import LOCK
     from ..policy.loading.load import layers_of
     from ..policy.loading.rings import CHANGES, FLEET
     from .trees.git import Git
@@ -337,7 +349,7 @@ def changed_since(reference: str, fleet: Sequence[Path]) -> list[Path]:
     git = Git("--changed-since asks Git which policies differ", "install Git, or name the clusters to render")
     commit = git.commit(reference)
     gone = [Path(name) for name in git.entries(commit, f"{POLICIES}/{CHANGES}", f"{POLICIES}/{FLEET}")]
-    needed = {path: [path, *layers_of(path), *gone] for path in fleet}
+    needed = {path: [path, *layers_of(path), *gone, Path(LOCK)] for path in fleet}
     # What a link leads to counts, and where it leads.
     names = {name: (name, name.resolve()) for files in needed.values() for name in files}
     changed = git.changed(commit, {each for both in names.values() for each in both})

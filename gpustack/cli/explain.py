@@ -34,13 +34,34 @@ def run(options: argparse.Namespace) -> int:
     from ..policy.help.explain import NotSetError, explain
     from ..policy.loading.load import load
 
-    loaded = load(common.select_one(options.cluster), root=Path.cwd())
+    path = common.select_one(options.cluster)
+    if options.path == "gpustack":
+        row = renderer(path)
+        return answer(
+            options.format, 0, {"values": [row]}, [Code("gpustack: {value}  {origin}: {where}".format(**row))]
+        )
+    loaded = load(path, root=Path.cwd())
     try:
         told = explain(loaded, options.path)
     except NotSetError as error:
         return answer(options.format, 0, {"values": []}, [error.findings[0].what])
     data = [{"path": dotted(row.path), **_row(row.value, row.origin, row.location), **_below(row)} for row in told]
     return answer(options.format, 0, {"values": data}, map(Code, lines(told)))
+
+
+def renderer(path: Path) -> dict[str, Any]:
+    """Which version of gpustack renders the cluster of the policy PATH, and what says so."""
+    from .. import __version__
+    from ..policy.loading import brought, envelope, load, rings, versions
+    from ..text.read import read
+
+    listed, made = versions.versions_of(Path.cwd()), {"path": "gpustack", "value": __version__}
+    if not listed:
+        return {**made, "origin": "whatever runs", "where": "no gpustack.lock"}
+    beside = rings.rings_of(path.parent.absolute(), lambda file: load.display(file, Path.cwd()))
+    by, change = versions.renderer(listed, beside, envelope.open_policy(read(path, str(path))))
+    said = {"origin": "change", "where": change.document.file, "ring": change.rollout.ring} if change else {}
+    return {**made, "value": by.version, **(said or {"origin": "lock", "where": brought.LOCK})}
 
 
 def lines(told: Sequence[Explained]) -> Iterator[str]:

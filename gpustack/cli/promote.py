@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 from ..model import Finding, InputError, few
 from ..policy.loading.load import ringed
 from ..policy.loading.rings import CHANGES, Change
+from ..review import rings as by_rings
 from ..text.read import parse
 from . import common, evidence
 from .accept import telling
@@ -69,9 +70,9 @@ class Fleet:
         self.options, self.seen = options, evidence.reports(options.verified)
         self.now = (options.now or datetime.datetime.now()).astimezone(datetime.UTC)  # noqa: DTZ005 - it gets its zone
         common.select([])  # what can't be a project is refused
-        self.rings, rings, paths = ringed(Path(common.POLICIES), Path.cwd())
-        names = [ring.name for ring in self.rings.rings]
-        self.members = {each: {name: paths[name] for name, ring in rings.items() if ring == each} for each in names}
+        self.rings, self.ring_of, paths = ringed(Path(common.POLICIES), Path.cwd())
+        names, known = [ring.name for ring in self.rings.rings], self.ring_of.items()
+        self.members = {each: {name: paths[name] for name, ring in known if ring == each} for each in names}
 
     def change(self) -> Change:
         """The change that is named. Raises InputError."""
@@ -136,15 +137,18 @@ def status(fleet: Fleet, changes: Iterable[Change]) -> int:
     for each in changes:
         rest = int(evidence.left(each, fleet.rings, fleet.now).total_seconds())
         row: dict[str, Any] = {"name": each.name, **each.rollout.model_dump(), "next": fleet.ring(each)}
+        row |= {"gpustack": each.version or None, "rings": by_rings.schedule(each, fleet.rings)}
         rows.append({**row, "soakLeft": rest, "blocks": [one.what for one in fleet.blocks(each)]})
     if fleet.options.format == "json":
         print(document(0, [], rings=rings, changes=rows))
         return 0
-    for ring in rings:
-        say(printable(f"{ring['name']}: {common.counted(len(ring['clusters']), 'cluster')}, soak {ring['soak']}"))
+    heads, cells = by_rings.table(dataclasses.replace(fleet.rings, changes=tuple(changes)), fleet.ring_of)
+    soaks = ["soak", *(each.soak for each in known)]
+    widths = [max(map(len, column)) for column in zip(heads, soaks, *cells, strict=True)]
+    for line in (heads, soaks, *cells):
+        print(printable("  ".join(f"{cell:{width}}" for cell, width in zip(line, widths, strict=True)).rstrip()))
     for row in rows:
-        where = f"in {row['ring']} since {row['since']}" if row["ring"] else "in no ring"
-        say(printable(f"{row['name']}: {where}; {'next is ' + row['next'] if row['next'] else 'in all rings'}"))
+        say(printable(f"{row['name']}: {'next is ' + row['next'] if row['next'] else 'in all rings'}"))
         for block in row["blocks"]:
             say(printable(f"  waits: {block}"))
     return 0

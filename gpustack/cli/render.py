@@ -24,6 +24,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--changed-since", metavar="REF", help="only clusters whose policy or layers differ from this Git revision"
     )
     common.add_shard(parser)
+    text = "render all by the gpustack that runs, whatever gpustack.lock says"
+    parser.add_argument("--own-version", action="store_true", help=text)
     staged.add_argument(parser)
 
 

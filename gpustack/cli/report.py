@@ -53,7 +53,9 @@ def fleet(options: argparse.Namespace) -> list[Section]:
     from ..compiler.executor import Executor
     from ..compiler.lint import lint
     from ..compiler.sources import read_sources
-    from ..review.report import findings, matrix, pictures
+    from ..policy.loading.load import ringed
+    from ..review import rings as by_rings
+    from ..review.report import findings, frame, matrix, pictures
     from .trees.policies import Policies
 
     paths = common.select([])
@@ -70,9 +72,13 @@ def fleet(options: argparse.Namespace) -> list[Section]:
                 known[source.key] = versions(project, source)
             if spec is not None:
                 clusters[source.name] = matrix.Cluster(spec, known[source.key])
+    rings, ring_of, _ = ringed(Path(common.POLICIES), Path.cwd()) if not linted.unusable else (None, {}, {})
+    heads, rows = by_rings.table(rings, ring_of) if rings else ([], [])
+    going = frame.table("changes by rings", heads, [[frame.text(cell) for cell in row] for row in rows]) if rows else ""
     told = [*beside, *((item.finding, item.clusters) for item in linted.findings)]
     specs = {name: cluster.spec for name, cluster in clusters.items()}
-    return [matrix.section(clusters), pictures.section(specs), findings.section(told, len(paths))]
+    last = [findings.section(told, len(paths)), frame.Section("rings", "Changes on their way", going)]
+    return [matrix.section(clusters), pictures.section(specs), *last]
 
 
 def strays(project: Project, paths: list[Path]) -> list[tuple[Finding, tuple[str, ...]]]:

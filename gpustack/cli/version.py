@@ -9,13 +9,18 @@ from .. import __version__
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    del parser
+    text = "print the entry for gpustack.lock that stands for this gpustack, and nothing else"
+    parser.add_argument("--lock", action="store_true", help=text)
 
 
 def run(options: argparse.Namespace) -> int:
     from ..catalog import kubernetes, releases
 
-    del options
+    if options.lock:
+        from ..compiler.cache import own_digest
+
+        print(f'- version: "{__version__}"\n  sha256: {own_digest()}')
+        return 0
     print(f"gpustack {__version__} (Python {platform.python_version()})")
     print(f"GPU stack releases: {', '.join(releases.names())}")
     print(f"Kubernetes: {kubernetes.MINORS[0]} to {kubernetes.MINORS[-1]}")

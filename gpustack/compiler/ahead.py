@@ -59,7 +59,7 @@ def _beside(rings: Rings, policies: Sequence[Envelope]) -> Iterator[Finding]:
                 yield dataclasses.replace(idle, severity="warning")
     own = [{called for called, *_ in leaves(Part("policy", "", each.spec).clean)} for each in policies]
     for change in rings.changes:
-        if all(change.leaves.keys() <= each for each in own):
+        if not change.version and all(change.leaves.keys() <= each for each in own):
             vain = told(change.document, ("spec",), "GPU094", "in vain", change=change.name)
             yield dataclasses.replace(vain, severity="note")
 

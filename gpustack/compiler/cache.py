@@ -52,11 +52,16 @@ def own_digest() -> str:
     """The digest of gpustack itself: every file that can change what is rendered."""
     from ..catalog.kubernetes import schema_root
 
-    package = Path(__file__).parents[1]
+    return files_digest(Path(__file__).parents[1], schema_root() / "index.json")
+
+
+def files_digest(package: Path, index: Path) -> str:
+    """The digest of the gpustack in PACKAGE, whose schemas INDEX lists: the same installed and in a clone."""
     sha = hashlib.sha256()
-    for path in [*own_files(package), schema_root() / "index.json"]:
-        data = path.read_bytes()
-        sha.update(f"{os.path.relpath(path, package)}:{len(data)}:".encode("utf-8", "surrogateescape"))
+    for path in [*own_files(package), index]:
+        data = path.read_bytes() if path != index or path.is_file() else b""
+        name = "schemas/index.json" if path == index else os.path.relpath(path, package)
+        sha.update(f"{name}:{len(data)}:".encode("utf-8", "surrogateescape"))
         sha.update(data)
     return sha.hexdigest()
 
@@ -67,12 +72,13 @@ def salt(more: str) -> str:
 
 
 def own_files(package: Path) -> Iterator[Path]:
-    """Code and data below PACKAGE in a stable order, without byte code and without a wheel's copy of the schemas.
+    """Code and data below PACKAGE in a stable order, without byte code and without a wheel's copy of the schemas and of
+    what gpustack needs.
 
     What an editor leaves for a moment (hidden files, links to nothing) is not part of it.
     """
     for folder, folders, names in os.walk(package):
-        folders[:] = sorted(name for name in folders if name not in {"__pycache__", "schemas"})
+        folders[:] = sorted(name for name in folders if name not in {"__pycache__", "schemas", "requirements"})
         files = (Path(folder, name) for name in sorted(names) if not name.startswith("."))
         yield from (path for path in files if path.is_file())
 

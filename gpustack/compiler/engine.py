@@ -70,8 +70,8 @@ def engine_files(plan: dict[str, Any] | None, cluster: str, head: str) -> dict[s
 
 
 def _files(plan: dict[str, Any] | None, cluster: str) -> dict[str, str]:
-    if plan is None:
-        return {}
+    if plan is None or "files" in plan:  # of a cluster that another version rendered, they are files
+        return plan["files"] if plan else {}
     from ..gitops.plan import Plan, file_of, objects
 
     parsed = Plan.model_validate(plan)

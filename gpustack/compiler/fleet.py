@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..model import Finding, FindingsError, Location
 from ..policy.loading.load import display
-from . import dist, foreign, index, sources
+from . import dist, foreign, index, sources, versions
 from .cache import digest
 from .engine import engine_files
 from .executor import Executor
@@ -267,6 +267,9 @@ def compiled(project: Project, paths: Sequence[Path], progress: Progress = lambd
 def stack_of(project: Project, source: Source) -> Stack:
     """What SOURCE compiles to. Compiles again what the store has lost meanwhile."""
     stack = stored_stack(source.key, project.store)
+    if stack is None and source.by:
+        versions.rendered_by(project, source.by, [source.path])
+        stack = stored_stack(source.key, project.store)
     if stack is None:
         loaded = sources.load_policy(source.path, project.root, project.store)
         stack = compile_stack(loaded.spec, source.key, project.store, judged_already())

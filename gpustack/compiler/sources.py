@@ -20,7 +20,7 @@ from ..policy.loading.load import display
 from ..policy.loading.rings import shared_files
 from ..text.regular import read_regular
 from ..text.source import LIMIT
-from . import node
+from . import node, versions
 from .cache import Store, digest
 from .executor import Executor
 from .refusals import said
@@ -29,6 +29,7 @@ from .stack import finding_of, plain
 if TYPE_CHECKING:
     from ..policy.language.spec import ClusterPolicySpec
     from ..policy.loading.load import Loaded, Memo
+    from ..policy.loading.versions import Version
 
 Progress = Callable[[str, int, int], None]
 """Told (step, done, total) as a render goes on."""
@@ -45,7 +46,8 @@ class Project:
     """Where a render reads and writes. `root` is what file names in messages and headers are relative to.
 
     `today` is the day by which waivers expire and findings begin to count; None: none does. `scheduler` is the address
-    of who has stacks compiled elsewhere, "" for nobody (distant.py).
+    of who has stacks compiled elsewhere, "" for nobody (distant.py). `versions` is the folder with other versions of
+    gpustack (versions.py); None: this one renders all, whatever gpustack.lock says.
     """
 
     root: Path
@@ -54,6 +56,7 @@ class Project:
     jobs: int | None = None
     today: datetime.date | None = None
     scheduler: str = ""
+    versions: Path | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +65,8 @@ class Source:
 
     `stamp` names the bytes it was read from, `spec` is the effective spec as JSON, "" when the store knew the bytes.
     `findings` are of the rules that look at who wrote what, whenever they count. `artifact` is the OCI artifact that
-    an engine reads the cluster from, "" for a cluster without.
+    an engine reads the cluster from, "" for a cluster without. `by` is the version of gpustack that renders
+    it, where that isn't this one: then `key` is that of what it rendered.
     """
 
     path: Path
@@ -73,6 +77,7 @@ class Source:
     spec: str = field(default="", repr=False)
     findings: tuple[Finding, ...] = field(default=(), repr=False)
     artifact: str = ""
+    by: Version | None = None
 
 
 def read_all(project: Project, paths: Sequence[Path], executor: Executor, progress: Progress) -> list[Source]:
@@ -92,7 +97,14 @@ def read_sources(
     errors: list[Finding] = []
     layers: dict[Path, str] = {}
     fresh: list[tuple[Project, Path, str]] = []
-    for path in paths:
+    elsewhere = set[Path]()
+    try:
+        for version, theirs in versions.split(project, paths).items():
+            elsewhere |= {*theirs}
+            sources += versions.rendered_by(project, version, theirs)
+    except InputError as error:
+        errors += error.findings
+    for path in (each for each in paths if each not in elsewhere):
         stamp = stamp_of(path, project.root, layers)
         seen = known(project, path, stamp)
         if seen is None:
@@ -101,7 +113,7 @@ def read_sources(
             sources.append(seen)
     if fresh and executor.alone(len(paths)) and not project.store.holds("component"):
         node.start_early()  # nothing was ever synthesised here, so something will be
-    for done, result in enumerate(executor.map(_load, fresh), len(sources) + 1):
+    for done, result in enumerate(executor.map(_load, fresh), len(paths) - len(fresh) + 1):
         if isinstance(result, Source):
             sources.append(result)
         else:

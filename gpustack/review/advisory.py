@@ -9,7 +9,7 @@ Bulletins write versions in words ("All driver versions prior to 570.172.08"), c
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -19,10 +19,15 @@ from ..model import Finding, InputError, Location, few
 from ..policy.language import images
 from ..text.read import read
 
-Entry = tuple[str, str, list[str], list[str], str]
-"""What a form says: the vulnerability, a name, versions in words, the versions that mend it, and a digest."""
-_TERM = re.compile(r"(>=|<=|<|>|==?)\s*v?(\d[\w.+-]*)")
-_WORDS = re.compile(r"(prior to|before|including|up to|through|\bto)\s+v?(\d[\d.]*)", re.IGNORECASE)
+Entry = tuple[str, str, list[str], list[str], str, bool]
+"""What a form says: the vulnerability, a name, versions in words, the versions that mend it, a digest, and whether
+nobody knows yet that these versions are affected.
+"""
+Bounds = list[tuple[str, str]]
+_TERM = re.compile(r"(>=|<=|<|>|==?)\s*v?(\d[\w.+~-]*)")
+_NUMBER = r"v?(\d+(?:\.\d+)*)"
+_EARLY = re.compile(r"[-.~]?(?:rc|alpha|beta|dev)[\w.-]*$")
+_PURL = re.compile(r"pkg:[^@?#]*/([^/@?#]+)(?:@([^?#]+))?(?:.*[?&]tag=([^&#]+))?")
 _DIGEST = re.compile(r"sha256(?::|%3[aA])([0-9a-f]{64})")
 BY_BRANCH = ("driver", "vgpu", "vgpu-manager")
 MACHINES = ("vgpu", "vfio", "sandbox", "kata", "cc")
@@ -33,7 +38,8 @@ Facts = dict[str, Any]
 
 class Named(NamedTuple):
     """What the vulnerability ID is in: a COMPONENT of advisories.yaml, in one of RANGES until FIXED; or an image of the
-    DIGEST. Without either it is what an advisory calls NAME, and no part of the stack. The advisory speaks of BRANCHES.
+    DIGEST. Without either it is what an advisory calls NAME, and no part of the stack. The advisory speaks of BRANCHES;
+    DOUBT: it doesn't know yet.
     """
 
     id: str
@@ -43,11 +49,13 @@ class Named(NamedTuple):
     fixed: list[str]
     digest: str
     branches: frozenset[int] = frozenset()
+    doubt: bool = False
 
 
 def component_of(name: str) -> str:
     """The part of the stack that an advisory calls NAME; "" where it isn't one."""
     plain = name.lower().partition("@")[0].rpartition("/")[2].strip().removeprefix("nvidia ")
+    plain = re.sub(r"(?:(driver|drivers)-\d{3}(?:-\w+)*|\s+v?\d[\w.+-]*)$", r"\1", plain)  # of Debian; with a version
     return next((key for key, known in _data.load("advisories").items() if plain in (key, *known["names"])), "")
 
 
@@ -58,15 +66,40 @@ def key_of(version: str) -> tuple[int, ...]:
     return (*_versions.key(version), 0, 0, 0, 0)[:5]
 
 
-def bounds(text: str) -> list[tuple[str, str]]:
-    """What TEXT says of versions: `>=570.0 <570.158`, `vers:generic/>=1|<2`, or words of a bulletin. ValueError."""
+def ranges(text: str) -> list[Bounds]:
+    """What TEXT says of versions, any of which it means: `vers:generic/>=1|<2|>=3|<4`, `<1.2 || >=2 <2.1`, or one of
+    what `bounds` reads. What comes before a version stands for it, and alone for none: no part runs one. ValueError.
+    """
+    if "||" in text:
+        return [each for part in text.split("||") for each in ranges(part.strip())]
+    listed = [part.strip() for part in text.partition("/")[2].split("|")] if text.startswith("vers:") else []
+    terms = [(">=", "0") if part == "*" else bounds(part)[0] for part in listed if part] or bounds(text)
+    made = list[Bounds]()
+    for sign, said in terms:
+        version, early = _EARLY.sub("", said), bool(_EARLY.search(said))
+        if early and sign[0] == "=":
+            continue
+        term = ({"<=": "<", ">": ">="}.get(sign, sign) if early else sign, version)
+        pair = len(terms) == 2 and not listed  # two go together, in either order
+        if made and len(made[-1]) == 1 and (pair or (sign[0] == "<" and made[-1][0][0][0] == ">")):
+            made[-1].append(term)
+        else:
+            made.append([term])
+    return made
+
+
+def bounds(text: str) -> Bounds:
+    """What TEXT says of versions, all of which holds: `>=570.0 <570.158`, or words of a bulletin. ValueError."""
     if terms := _TERM.findall(text):
-        if _TERM.sub("", text.partition("/")[2] if text.startswith("vers:") else text).strip(" ,|&"):
+        if _TERM.sub("", text).strip(" ,&") or "!=" in text:
             raise ValueError(f"{text[:60]!r} is not a range of versions")
         return terms
-    if match := _WORDS.search(text):
-        return [("<" if match[1].lower() in ("prior to", "before") else "<=", match[2])]
-    everything, match = "all" in text.lower(), re.match(r"v?(\d[\w.+-]*)", text.strip())
+    rows = [(row["signs"], row["pattern"].replace("VERSION", _NUMBER)) for row in _data.load("advisory-words")["words"]]
+    said = [(signs, match) for signs, row in rows if (match := re.search(row, text, re.IGNORECASE))]
+    if said:
+        signs, match = min(said, key=lambda each: each[1].start())
+        return list(zip(signs, match.groups(), strict=True))
+    everything, match = "all" in text.lower(), re.match(r"v?(\d[\w.+~-]*)", text.strip())
     if (match is None and not everything) or re.search(r"\d\s+-\s+\d|\.\*", text):
         raise ValueError(f"{text[:60]!r} is not a version")
     return [("<=" if everything else "==", match[1])] if match else [(">=", "0")]
@@ -93,7 +126,7 @@ def affects(named: Named, version: str) -> bool | None:
         ranges = [*mine, *(one for one in others if one not in bare)]
     holds = any(all(_holds(have, sign, bound) for sign, bound in one) for one in ranges)
     good = any(bound <= have for bound in fixed) if named.component in BY_BRANCH else have in fixed
-    return None if silent else holds and not good
+    return None if silent or (named.doubt and holds and not good) else holds and not good
 
 
 def _holds(have: tuple[int, ...], sign: str, bound: tuple[int, ...]) -> bool:
@@ -114,10 +147,11 @@ def advisory(path: Path) -> tuple[str, list[Named]]:
     try:
         form = _csaf if "document" in data else _osv if any("package" in one for one in data["affected"]) else _own
         named = []
-        for vulnerability, name, texts, fixed, digest in form(data):
+        for vulnerability, name, texts, fixed, digest, doubt in form(data):
             part = component_of(name)
-            ranges = [bounds(text) for text in texts] if part else []
-            named.append(Named(str(vulnerability), str(name), part, ranges, fixed if part else [], str(digest)))
+            known = [one for text in texts for one in ranges(text)] if part else []
+            good = [_EARLY.sub("", each) for each in fixed] if part else []
+            named.append(Named(str(vulnerability), str(name), part, known, good, str(digest), doubt=doubt))
         spoken: dict[str, set[int]] = {}
         for each in named:
             told = (*(bound for one in each.ranges for _, bound in one), *each.fixed)
@@ -131,45 +165,108 @@ def advisory(path: Path) -> tuple[str, list[Named]]:
 
 
 def _csaf(data: dict[str, Any]) -> Iterator[Entry]:
-    tree, products = data["product_tree"], dict[str, tuple[str, str, str]]()
-    waiting: list[tuple[list[str], dict[str, Any]]] = [([], {"branches": tree.get("branches", [])})]
+    products = dict(_products(data["product_tree"]))
+    for one in data["product_tree"].get("relationships", []):
+        windows = products.get(one.get("relates_to_product_reference"), one) is None
+        products[one["full_product_name"]["product_id"]] = None if windows else products.get(one["product_reference"])
+    for one in data["vulnerabilities"]:
+        said: dict[str, dict[str, list[str]]] = {}
+        name_of = one.get("cve") or next((each["text"] for each in one.get("ids", [])), "?")
+        for status, ids in one.get("product_status", {}).items():
+            for product in filter(None, map(products.get, ids)):
+                bad = status in ("known_affected", "first_affected", "last_affected", "under_investigation")
+                if bad and product.digest:
+                    yield name_of, product.image, [], [], product.digest, status == "under_investigation"
+                elif not product.digest or not bad:
+                    said.setdefault(product.name, {}).setdefault(status, []).append(product.text)
+        for name, by in said.items():
+            every = by.get("fixed", []) + by.get("first_fixed", [])
+            fixed = [match for text in every for match in re.findall(r"\d+(?:\.\d+)+", text)[:1]]
+            first, last = (by.get(status, []) for status in ("first_affected", "last_affected"))
+            events = [*(("introduced", each) for each in first), *(("last_affected", each) for each in last)]
+            sure = by.get("known_affected", []) + (_spans(events) if first else [f"<={each}" for each in last])
+            yield from ((name_of, name, sure, fixed, "", False),) if sure else ()
+            doubted = by.get("under_investigation", [])
+            yield from ((name_of, name, doubted, fixed, "", True),) if doubted else ()
+
+
+class Product(NamedTuple):
+    """A product of CSAF: the NAME of its component, its versions as TEXT, the DIGEST, and the IMAGE that has it."""
+
+    name: str
+    text: str
+    digest: str
+    image: str
+
+
+def _products(tree: dict[str, Any]) -> Iterator[tuple[str, Product | None]]:
+    """The products of TREE by their ids; None for those of Windows."""
+    waiting: list[tuple[list[dict[str, Any]], dict[str, Any]]] = [([], {"branches": tree.get("branches", [])})]
     waiting += [([], {"name": one["name"], "product": one}) for one in tree.get("full_product_names", [])]
     while waiting:
         above, branch = waiting.pop()
-        names = [*above, branch["name"]] if "name" in branch else above
-        waiting += [(names, one) for one in branch.get("branches", [])]
-        if "product" in branch and not any("windows" in name.lower() for name in names):
-            product = branch["product"]  # NVIDIA's tree has the product in the branch, and the version in its name
-            known = [name for name in (*names, product["name"]) if component_of(name)]
-            text = product["name"] if component_of(names[-1]) else names[-1]
-            match = _DIGEST.search(product.get("product_identification_helper", {}).get("purl", ""))
-            named = known[-1] if known else " ".join(names)
-            products[product["product_id"]] = named, text, f"sha256:{match[1]}" if match else ""
-    for one in tree.get("relationships", []):
-        products[one["full_product_name"]["product_id"]] = products[one["product_reference"]]
-    for one in data["vulnerabilities"]:
-        said: dict[str, tuple[list[str], list[str]]] = {}
-        for status, ids in one["product_status"].items():
-            for name, text, digest in (products[each] for each in ids if each in products):
-                affected, fixed = said.setdefault(name, ([], []))
-                bad = status in ("known_affected", "first_affected", "last_affected")
-                if bad and digest:
-                    yield one.get("cve", "?"), name, [], [], digest
-                affected += [text] if bad and not digest else []
-                fixed += re.findall(r"\d+(?:\.\d+)+", text)[:1] if status in ("fixed", "first_fixed") else []
-        yield from ((one.get("cve", "?"), name, *both, "") for name, both in said.items() if both[0])
+        path = [*above, branch] if "name" in branch else above
+        waiting += [(path, one) for one in branch.get("branches", [])]
+        if "product" in branch:
+            product, names = branch["product"], [one["name"] for one in path]
+            windows = any("windows" in name.lower() for name in (*names, product["name"]))
+            yield product["product_id"], None if windows else _product(product, path, names)
+
+
+def _product(product: dict[str, Any], path: list[dict[str, Any]], names: list[str]) -> Product:
+    """PRODUCT below the branches PATH, which have NAMES. NVIDIA's trees have the product in the last branch, and the
+    versions in its name; others have a branch for the versions, or tell both by an identifier.
+    """
+    helper = product.get("product_identification_helper", {})
+    purl = _PURL.match(" ".join(helper.get("purls", [helper.get("purl", "")])))
+    cpe = re.sub(r"^cpe:(?:2\.3:|/)", "", helper.get("cpe", "")).split(":")
+    hashes = [
+        one["value"] for each in helper.get("hashes", []) for one in each["file_hashes"] if len(one["value"]) == 64
+    ]
+    match = _DIGEST.search(purl[0] if purl else "")
+    digest = match[1] if match else hashes[0] if hashes and (purl is None or "pkg:oci" in purl[0]) else ""
+    called = [*names, product["name"], purl[1] if purl else "", cpe[2].replace("_", " ") if len(cpe) > 2 else ""]
+    known = [name for name in called if component_of(name)]
+    texts = [one["name"] for one in path if one.get("category", "").startswith("product_version")][-1:]
+    texts = [product["name"] if component_of(names[-1]) else (texts or names[-1:])[0]]
+    told = re.search(r"\sv?(\d[\w.+-]*)$", product["name"])
+    texts += [told[1] if told else "", (purl and (purl[3] or purl[2])) or "", cpe[3] if len(cpe) > 3 else ""]
+    text = next((each for each in texts if _readable(each)), texts[0])
+    name = known[-1] if known else " ".join(names)
+    return Product(name, text, f"sha256:{digest}" if digest else "", purl[1] if purl else name)
+
+
+def _readable(text: str) -> bool:
+    """Whether TEXT says something of versions."""
+    try:
+        return bool(ranges(text))
+    except ValueError:
+        return False
+
+
+def _spans(events: Iterable[tuple[str, str]]) -> list[str]:
+    """The ranges that EVENTS of OSV make, in whatever order they are. ValueError for an end without a beginning."""
+    made, low = list[str](), ""
+    known = [(key_of(_EARLY.sub("", said)), how != "introduced", how, said) for how, said in events if how != "limit"]
+    for _, ends, how, said in sorted(known):
+        if ends and not low:
+            raise ValueError(f"{said[:40]!r} ends what doesn't begin")
+        made += [f"{low} {'<' if how == 'fixed' else '<='}{said}"] if ends else []
+        low = "" if ends else low or f">={said}"
+    return [*made, low] if low else made
 
 
 def _osv(data: dict[str, Any]) -> Iterator[Entry]:
+    if data.get("withdrawn"):
+        raise ValueError(f"it was withdrawn on {data['withdrawn']}")
     for one in data["affected"]:
         texts, fixed = [f"=={version}" for version in one.get("versions", [])], list[str]()
-        for event in (event for each in one.get("ranges", []) if each["type"] != "GIT" for event in each["events"]):
-            if "introduced" in event:
-                texts.append(f">={event['introduced']}")
-            else:
-                texts[-1] += f" <{event['fixed']}" if "fixed" in event else f" <={event['last_affected']}"
-                fixed += [event["fixed"]] if "fixed" in event else []
-        yield data["id"], one["package"]["name"], texts, fixed, ""
+        for each in (each for each in one.get("ranges", []) if each["type"] != "GIT"):
+            events = [event for said in each["events"] for event in said.items()]
+            texts += _spans(events)
+            fixed += [said for how, said in events if how == "fixed"]
+        # Of commits alone no version can be told.
+        yield data["id"], one["package"]["name"], texts or [">=0"], fixed, "", not texts
 
 
 def _own(data: dict[str, Any]) -> Iterator[Entry]:
@@ -177,7 +274,7 @@ def _own(data: dict[str, Any]) -> Iterator[Entry]:
         name = one.get("component") or one["image"]
         texts, fixed = one.get("versions", []), data.get("fixed", {}).get(name, [])
         both = ([each] if isinstance(each, str) else list(each) for each in (texts, fixed))
-        yield data["id"], name, *both, one.get("digest", "")
+        yield data["id"], name, *both, one.get("digest", ""), False
 
 
 def running(cluster: Cluster, references: Collection[str]) -> Iterator[tuple[str, str, str, list[str]]]:

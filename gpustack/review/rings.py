@@ -46,10 +46,11 @@ def effects(before: Ringed, after: Ringed, changed: Collection[str], today: date
         yield repository.effect("IMP003", POWER, path, what, before=next(sides), after=next(sides))
     for each in new.changes:
         start = known[each.name].rollout.ring if each.name in known else None
-        rest = [ring.name for ring in new.rings[new.place(each.rollout.ring) + 1 :]]
+        times = schedule(each, new)
+        rest = [f"{ring.name} {times[ring.name]}" for ring in new.rings[new.place(each.rollout.ring) + 1 :]]
         if each.name not in known or start != each.rollout.ring:
             way = f"from {start or 'no ring'} to {each.rollout.ring or 'no ring'}"
-            what = f"{way}; yet to come: {few(rest, 6) or 'none'}"
+            what = f"{way}; yet to come: {few([one.rstrip() for one in rest], 6) or 'none'}"
             yield repository.effect("IMP004", ROUTINE, each.document.file, what)
     if fleet and texts[0].get(fleet) != texts[1].get(fleet):
         yield repository.effect("IMP004", ROUTINE, fleet, "who is in which ring, or what rings ask, has changed")
@@ -60,6 +61,33 @@ def effects(before: Ringed, after: Ringed, changed: Collection[str], today: date
     shares = [f"{ring} {len(names)} of {total[ring]} ({few(names, 6)})" for ring, names in named.items()]
     if shares:
         yield repository.effect("IMP004", ROUTINE, fleet, f"clusters that change, by rings: {', '.join(shares)}")
+
+
+def schedule(change: Change, rings: Rings) -> dict[str, str]:
+    """By the name of each ring what CHANGE is there, or when it can be at the earliest; "" where nothing says."""
+    rollout, place, told = change.rollout, rings.place(change.rollout.ring), dict[str, str]()
+    at = rollout.came.astimezone(datetime.UTC) if rollout.came else None
+    for index, ring in enumerate(rings.rings):
+        if index == place and at:
+            told[ring.name] = f"since {at:%Y-%m-%d %H:%M} UTC"
+        else:
+            late = f"not before {at:%Y-%m-%d %H:%M} UTC" if at else ""
+            told[ring.name] = "has it" if index < place else "held" if rollout.hold else late
+        if at and index >= place:
+            at += datetime.timedelta(milliseconds=milliseconds(ring.soak))
+    return told
+
+
+def table(rings: Rings, ring_of: Mapping[str, str | None]) -> tuple[list[str], list[list[str]]]:
+    """The changes by rings: the heads of the columns, and a row for each change."""
+    members = Counter(ring_of.values())
+    heads = ["change", *(f"{each.name} ({members[each.name]})" for each in rings.rings)]
+    return heads, [[named(each), *schedule(each, rings).values()] for each in rings.changes]
+
+
+def named(change: Change) -> str:
+    """CHANGE, with the version of gpustack that it brings."""
+    return f"{change.name} (gpustack {change.version})" if change.version else change.name
 
 
 def _hasty(was: Change | None, change: Change, old: Rings, today: datetime.date) -> Iterator[str]:
@@ -78,7 +106,7 @@ def _hasty(was: Change | None, change: Change, old: Rings, today: datetime.date)
         yield f"says of another time that it came to the ring {start}"
     if was and was.rollout.hold and not rollout.hold and old.place(rollout.ring) >= old.place(start):
         yield f"is no longer held: {was.rollout.hold}"
-    if was and start and was.part.data != change.part.data:
+    if was and start and (was.part.data, was.version) != (change.part.data, change.version):
         yield f"says something else, at once in all rings up to {start}"
 
 

@@ -317,10 +317,10 @@ def test_status(small: Project) -> None:
     """Where changes are, since when, how long they soak, and what they wait for."""
     done = promote(small, "--status", now=T0)
     assert done.out.splitlines() == [
-        "canary: 1 cluster, soak 24h",
-        "early: 1 cluster, soak 72h",
-        "all: 1 cluster, soak 0s",
-        f"wave: in canary since {T0}; next is early",
+        "change  canary (1)                  early (1)                        all (1)",
+        "soak    24h                         72h                              0s",
+        "wave    since 2027-03-01 08:00 UTC  not before 2027-03-02 08:00 UTC  not before 2027-03-05 08:00 UTC",
+        "wave: next is early",
         "  waits: the change wave soaks in the ring canary, with a day to go",
         "  waits: nobody verified in the ring canary: c00",
     ]
@@ -421,7 +421,7 @@ def test_a_promotion_is_routine_for_the_review(small: Project) -> None:
     assert promote(small, "wave", "--to", "early", "--verified", seen, "--no-commit", now=T1).code == 0
     assert (findings(small, "IMP003"), findings(small, "IMP002")) == ([], [])
     assert findings(small, "IMP004") == [
-        "changes/wave.yaml: from canary to early; yet to come: all",
+        "changes/wave.yaml: from canary to early; yet to come: all not before 2027-03-05 08:00 UTC",
         "fleet.yaml: clusters that change, by rings: early 1 of 1 (c02)",
     ]
 

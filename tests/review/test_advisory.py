@@ -16,18 +16,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpustack.model import InputError
-from gpustack.review.advisory import Named, advisory, affects, bounds, component_of, mends
+from gpustack.review.advisory import Named, advisory, affects, component_of, mends, ranges
 
 PATCHES = st.tuples(st.integers(0, 220), st.integers(0, 30))
 
 
 def named(*texts: str, part: str = "container-toolkit", fixed: tuple[str, ...] = ()) -> Named:
     """A vulnerability in PART in the versions of TEXTS, in an advisory that names nothing else."""
-    ranges = [bounds(text) for text in texts]
-    spoken = {int(bound.partition(".")[0]) for one in ranges for _, bound in one} | {
+    known = [one for text in texts for one in ranges(text)]
+    spoken = {int(bound.partition(".")[0]) for one in known for _, bound in one} | {
         int(each[:3]) for each in fixed if part == "driver"
     }
-    return Named("CVE-1", part, part, ranges, list(fixed), "", frozenset(spoken))
+    return Named("CVE-1", part, part, known, list(fixed), "", frozenset(spoken))
 
 
 @pytest.mark.parametrize(
@@ -41,6 +41,21 @@ def named(*texts: str, part: str = "container-toolkit", fixed: tuple[str, ...] =
         (">=1.16 <1.17.8", "1.16.0", "1.15.9"),
         ("vers:semver/>=1.16|<1.17.8", "1.17.7", "1.17.8"),
         ("<=1.17", "1.17.0", "1.17.1"),
+        ("vers:semver/>=1.10|<1.12|>=1.16|<1.17.8", "1.11.9", "1.13.0"),
+        ("vers:generic/1.17.4|1.17.6", "1.17.6", "1.17.5"),
+        ("vers:generic/*", "0.1", ""),
+        (">=1.10 <1.12 || >=1.16 <1.17.8", "1.17.7", "1.15.0"),
+        ("<1.17.8, >=1.16", "1.16.0", "1.18.0"),
+        (">=1.10, <1.12, >=1.16, <1.17.8", "1.10.0", "1.12.0"),
+        ("1.17.7 and earlier", "1.16.0", "1.17.8"),
+        ("1.17.7 and all prior versions", "1.16.0", "1.17.8"),
+        ("versions 1.16.0 or later", "1.17.0", "1.15.9"),
+        ("all versions up to but not including 1.17.8", "1.17.7", "1.17.8"),
+        ("versions earlier than 1.17.8", "1.17.7", "1.17.8"),
+        ("1.16.0 through 1.17.7", "1.17.7", "1.15.9"),
+        ("from 1.16.0 before 1.17.8", "1.16.0", "1.15.9"),
+        ("<=1.17.8-rc.2", "1.17.7", "1.17.8"),
+        (">=1.17.0-rc.1 <1.17.8", "1.17.0", "1.16.9"),
         ("All versions", "0.1", ""),
     ],
 )
@@ -171,13 +186,14 @@ def test_csaf_as_others_write_it(tmp_path: Path) -> None:
     _, found = read(
         tmp_path, {"document": {"tracking": {"id": "T"}}, "product_tree": tree, "vulnerabilities": vulnerabilities}
     )
-    by_digest, toolkit = found
+    by_digest, toolkit, doubted = found
     assert by_digest.digest == f"sha256:{digest}"
     assert (toolkit.component, affects(toolkit, "v1.17.7"), affects(toolkit, "v1.9.0")) == (
         "container-toolkit",
         True,
         False,
     )
+    assert (doubted.doubt, affects(doubted, "v1.17.7"), affects(doubted, "v1.9.0")) == (True, None, False)
 
 
 def test_osv(tmp_path: Path) -> None:
@@ -191,6 +207,169 @@ def test_osv(tmp_path: Path) -> None:
     }
     assert [version for version, verdict in told.items() if verdict] == ["v0.13.1", "v0.17.2", "v0.18.1"]
     assert (one.component, mends([one], "v0.16.0")) == ("k8s-device-plugin", "0.17.3")
+
+
+def product(name: str = "x", **helper: Any) -> dict[str, Any]:
+    """A product with an identifier."""
+    return {"name": name, "product_id": "p", "product_identification_helper": helper}
+
+
+def branch(category: str, name: str, *below: Any) -> dict[str, Any]:
+    """A branch with those BELOW it, or with a product."""
+    below = below or (product(),)
+    return {
+        "category": category,
+        "name": name,
+        **({"branches": below} if "category" in below[0] else {"product": below[0]}),
+    }
+
+
+def within(*versions: Any, name: str = "NVIDIA Container Toolkit") -> dict[str, Any]:
+    """A tree of a product and VERSIONS of it."""
+    return {"branches": [branch("vendor", "NVIDIA", branch("product_name", name, *versions))]}
+
+
+VERSION, RANGE, TOOLKIT = (
+    "product_version",
+    "product_version_range",
+    "pkg:golang/github.com/NVIDIA/nvidia-container-toolkit",
+)
+LINUX, WINDOWS = ({"name": each, "product_id": each} for each in ("Ubuntu Linux", "Windows Server"))
+OF_CSAF: dict[str, tuple[Any, dict[str, list[str]], str | None, str | None]] = {
+    "a range of several parts": (
+        within(branch(RANGE, "vers:generic/>=1.10|<1.12|>=1.16|<1.17.8")), {}, "1.17.7", "1.13.0"
+    ),
+    "the architecture below the version": (
+        within(branch(VERSION, "1.17.7", branch("architecture", "x86_64"))), {}, "1.17.7", "1.17.6"
+    ),
+    "versions in words": (within(branch(RANGE, "1.17.7 and earlier")), {}, "1.16.0", "1.17.8"),
+    "a whole name": ({"full_product_names": [product("NVIDIA Container Toolkit 1.17.7")]}, {}, "1.17.7", "1.17.8"),
+    "a package URL": ({"full_product_names": [product("x", purl=f"{TOOLKIT}@v1.17.7")]}, {}, "1.17.7", "1.17.8"),
+    "a tag in a package URL": (
+        {"full_product_names": [product("x", purl="pkg:oci/container-toolkit?repository_url=a.b/c&tag=v1.17.7")]},
+        {}, "1.17.7", "1.17.8",
+    ),
+    "a CPE of 2.3": (
+        {"full_product_names": [product("x", cpe="cpe:2.3:a:nvidia:container_toolkit:1.17.7:*:*:*:*:*:*:*")]},
+        {}, "1.17.7", "1.17.8",
+    ),
+    "a CPE of 2.2": (
+        {"full_product_names": [product("x", cpe="cpe:/a:nvidia:container_toolkit:1.17.7")]}, {}, "1.17.7", "1.16"
+    ),
+    "from the first to the last": (
+        within(branch(VERSION, "1.16.0", {**product(), "product_id": "a"}), branch(VERSION, "1.17.7")),
+        {"first_affected": ["a"], "last_affected": ["p"]}, "1.17.0", "1.15.0",
+    ),
+    "from the first on": (within(branch(VERSION, "1.16.0")), {"first_affected": ["p"]}, "1.18.0", "1.15.0"),
+    "up to the last": (within(branch(VERSION, "1.17.7")), {"last_affected": ["p"]}, "1.2.0", "1.17.8"),
+    "of what is looked into": (within(branch(VERSION, "1.17.7")), {"under_investigation": ["p"]}, None, "1.17.8"),
+    "on Linux": (
+        {**within(branch(VERSION, "1.17.7")), "full_product_names": [LINUX, WINDOWS], "relationships": [
+            {"category": "installed_on", "product_reference": "p", "relates_to_product_reference": "Ubuntu Linux",
+             "full_product_name": {"product_id": "q", "name": "both"}}]},
+        {"known_affected": ["q"]}, "1.17.7", "1.17.8",
+    ),
+    "mended, and not affected": (
+        within(branch(RANGE, "<1.17.8"), branch(VERSION, "1.17.5", {**product(), "product_id": "a"})),
+        {"known_affected": ["p"], "fixed": ["a"], "known_not_affected": ["z"]}, "1.17.4", "1.17.5",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", OF_CSAF)
+def test_forms_of_csaf(tmp_path: Path, name: str) -> None:
+    """Trees, identifiers and statuses as CSAF 2.0 (3.1.2, 3.1.3, 3.2.2, 3.2.3.9) has them, with what is affected."""
+    tree, status, bad, good = OF_CSAF[name]
+    vulnerabilities = [
+        {"ids": [{"system_name": "x", "text": "V-1"}], "product_status": status or {"known_affected": ["p"]}}
+    ]
+    document = {"tracking": {"id": "T"}}
+    _, (one,) = read(tmp_path, {"document": document, "product_tree": tree, "vulnerabilities": vulnerabilities})
+    assert (one.id, one.component) == ("V-1", "container-toolkit")
+    assert affects(one, bad or "1.17.7") is (True if bad else None)
+    assert affects(one, good or "") is False
+
+
+def test_products_on_windows(tmp_path: Path) -> None:
+    """What is affected where it is installed on Windows is none of ours, whichever way the tree says it."""
+    tree = within(branch(VERSION, "1.17.7")) | {"full_product_names": [WINDOWS]}
+    both = {"product_id": "q", "name": "both"}
+    tree["relationships"] = [
+        {
+            "category": "installed_on",
+            "product_reference": "p",
+            "relates_to_product_reference": "Windows Server",
+            "full_product_name": both,
+        }
+    ]
+    status = {"known_affected": ["q", "Windows Server"]}
+    data = {
+        "document": {"tracking": {"id": "T"}},
+        "product_tree": tree,
+        "vulnerabilities": [{"product_status": status}],
+    }
+    assert read(tmp_path, data) == ("T", [])
+
+
+def test_a_digest_among_hashes(tmp_path: Path) -> None:
+    """An image may have its digest beside its package URL, and is known by its own name."""
+    hashes = [{"filename": "x", "file_hashes": [{"algorithm": "sha256", "value": "a" * 64}]}]
+    tree = {"full_product_names": [product("DCGM", purl="pkg:oci/dcgm?tag=4.5.2", hashes=hashes)]}
+    vulnerabilities = [{"cve": "C", "product_status": {"known_affected": ["p"]}}]
+    _, (one,) = read(
+        tmp_path, {"document": {"tracking": {"id": "T"}}, "product_tree": tree, "vulnerabilities": vulnerabilities}
+    )
+    assert (one.name, one.digest) == ("dcgm", f"sha256:{'a' * 64}")
+
+
+def events(*said: str, how: str = "SEMVER") -> dict[str, Any]:
+    """A range of OSV: "introduced 1.0", "fixed 1.2", in the order that they are SAID."""
+    return {"ranges": [{"type": how, "events": [dict([each.split()]) for each in said]}]}
+
+
+OF_OSV: dict[str, tuple[dict[str, Any], str | None, str | None]] = {
+    "from the beginning": (events("introduced 0", "fixed 1.17.8"), "0.1.0", "1.17.8"),
+    "without an end": (events("introduced 1.16.0"), "1.99.0", "1.15.0"),
+    "to the last": (events("introduced 0", "last_affected 1.17.7"), "1.17.7", "1.17.8"),
+    "several, in any order": (
+        events("fixed 1.17.8", "introduced 1.10.0", "fixed 1.12.0", "introduced 1.16.0"), "1.17.0", "1.13.0"
+    ),
+    "a limit": (events("introduced 0", "fixed 1.17.8", "limit *"), "1.17.7", "1.17.8"),
+    "versions alone": ({"versions": ["1.17.6", "v1.17.7"]}, "1.17.7", "1.17.5"),
+    "versions with candidates": ({"versions": ["1.17.8-rc.1", "1.17.7", "1.17.8-beta"]}, "1.17.7", "1.17.8"),
+    "versions beside a range": (
+        events("introduced 1.16.0", "fixed 1.16.2") | {"versions": ["1.14.0"]}, "1.14.0", "1.15.0"
+    ),
+    "a candidate that mends": (events("introduced 0", "fixed 1.17.8-rc.1"), "1.17.7", "1.17.8"),
+    "commits alone": (events("introduced 0", "fixed abc", how="GIT"), None, None),
+    "commits and versions": (events("introduced 0", how="GIT") | {"versions": ["1.17.7"]}, "1.17.7", "1.17.8"),
+    "of an ecosystem": (events("introduced 1.16.0-1", "fixed 1.17.8-1", how="ECOSYSTEM"), "1.17.7", "1.17.8"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", OF_OSV)
+def test_forms_of_osv(tmp_path: Path, name: str) -> None:
+    """Ranges, versions and events as OSV's schema has them: what is affected, what isn't, and what nobody can tell."""
+    said, bad, good = OF_OSV[name]
+    package = {"ecosystem": "Go", "name": "github.com/NVIDIA/nvidia-container-toolkit"}
+    _, (one,) = read(tmp_path, {"id": "O-1", "affected": [{"package": package, **said}]})
+    assert affects(one, bad or "1.17.7") is (True if bad else None)
+    assert good is None or affects(one, good) is False
+
+
+def test_packages_of_a_distribution(tmp_path: Path) -> None:
+    """Debian's packages of a driver are the driver, judged by branch; its revisions don't count."""
+    package = {"ecosystem": "Ubuntu:24.04:LTS", "name": "nvidia-graphics-drivers-580"}
+    told = events("introduced 0", "fixed 580.159.03-0ubuntu0.24.04.1", how="ECOSYSTEM")
+    _, (one,) = read(tmp_path, {"id": "USN-1", "affected": [{"package": package, **told}]})
+    assert (one.component, affects(one, "580.126.20"), affects(one, "580.159.03")) == ("driver", True, False)
+
+
+def test_what_was_withdrawn(tmp_path: Path) -> None:
+    """An advisory that its authors took back is refused as that, and nobody is called affected."""
+    with pytest.raises(InputError) as refused:
+        read(tmp_path, {"id": "O-1", "withdrawn": "2026-01-02T00:00:00Z", "affected": [{"package": {"name": "dcgm"}}]})
+    assert "withdrawn on 2026-01-02" in refused.value.findings[0].why
 
 
 def test_our_own_form(tmp_path: Path) -> None:

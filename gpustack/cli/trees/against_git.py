@@ -7,18 +7,19 @@ that Git has for them: what is rendered now is named as Git would name it, and o
 from __future__ import annotations
 
 import argparse
+import functools
 import os
 import tempfile
-from collections.abc import Iterable, Mapping, Set
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 from ...catalog.kinds import FOLDER
 from ...gitops import engines, place
 from ...model import GpustackError, InputError
-from ...policy.loading.brought import LIST
+from ...policy.loading.brought import LIST, LOCK
 from ...policy.loading.load import BESIDE, ringed
 from ...policy.loading.rings import FLEET, is_shared, shared_files
 from .. import common
@@ -27,11 +28,13 @@ from .comparison import New, Sides, side_of
 from .git import Entry, Git, blob_name
 from .policies import Policies
 from .steered import touched, touched_above
+from .versions import stepped
 
 if TYPE_CHECKING:
     from ...compiler.fleet import Project, Source
     from ...compiler.stack import Stack
     from ...review.diff.sides import Files, Side, Texts
+    from ...review.impact.effects import Effect
     from ...review.rings import Ringed
     from .policies import Spec
 
@@ -39,7 +42,7 @@ if TYPE_CHECKING:
 LINKS = 8
 """Links that may lead from one to the next."""
 BELOW = f"{common.POLICIES}/"
-BROUGHT = (f"{FOLDER}/", LIST)
+BROUGHT = (f"{FOLDER}/", LIST, LOCK)
 """What a repository brings along."""
 Shown = dict[str, dict[str, str]]
 """For each cluster its files and the names of their texts."""
@@ -60,13 +63,12 @@ def git_sides(options: argparse.Namespace, project: Project, texts: Texts, after
     git = Git("diff compares with a revision of Git", "install Git, or name two folders to compare")
     commit = git.base(options.base)
     title = f"{options.base} ({commit[:10]})"
-    where = git.place(options.out)
-    folder = git.named(where) if where else options.out.rstrip("/")
+    folder = git.named(where) if (where := git.place(options.out)) else options.out.rstrip("/")
     there = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="gpustack-diff-"))).resolve()
     merged = git.entries(commit, ".")
     added = {path: blob for path, (mode, blob) in merged.items() if path.startswith(BROUGHT) and mode[:3] == "100"}
     git.extract(added, there)
-    elsewhere = replace(common.elsewhere_in(project, there), out=there / "dist")
+    elsewhere = replace(common.elsewhere_in(project, there), out=there / "dist", versions=None)
     rendered = {path[len(folder) + 1 :]: entry for path, entry in merged.items() if path.startswith(f"{folder}/")}
     made = named(after, git.algorithm)
     staged = git.staged_beside(commit, merged)
@@ -84,28 +86,43 @@ def git_sides(options: argparse.Namespace, project: Project, texts: Texts, after
     def reworded(told: Set[str]) -> list[str]:
         return [path for path in reworded_files(git, policies, after.policies, told) if path not in others]
 
-    def rings() -> tuple[Ringed, Ringed] | None:
-        if f"{BELOW}{FLEET}" not in policies and not Path(BELOW, FLEET).exists():
-            return None
-        git.extract(policies, there)
-        (there / BELOW).mkdir(exist_ok=True)
-        try:
-            return ringed(there / BELOW, there)[:2], ringed(Path(BELOW), Path.cwd())[:2]
-        except InputError:  # of the base; what is wrong now was refused
-            return None
-
+    laid_out = functools.partial(lay_out, git, policies, there)
+    then, old = replace(elsewhere, versions=project.versions), cast("Policies | None", None)
     if not rendered:
-        side, old = rendered_there(git, policies, elsewhere, texts, title)
-        return Sides(side, after.side, old, after.policies, others, foreign, read_merged, reworded, rings)
-    files, read = merged_files(git, rendered, made, texts)
-    base = Base(merged_digests(git, rendered, files[0]), elsewhere, texts, getattr(options, "registry", False))
-    known = files[0].keys() | base.digests.keys() | files[1].keys()
-    # A new cluster is compared with what others say; what is in an artifact alone is compiled again.
-    wanted = read or after.side.names() - known or set(same.values()) != after.policies.sources.keys()
-    then = read_there(git, policies, same, elsewhere, after.policies) if wanted else None
-    clusters = shared(files[0], after.side.clusters) | base.sides(after, then, set(same.values()))
-    before = Side(clusters, texts, title, shared(files[1], after.side.engine))
-    return Sides(before, after.side, then, after.policies, others, foreign, read_merged, reworded, rings, base.effects)
+        before, old = rendered_there(git, policies, then, texts, title)
+        told: Sequence[Effect] = ()
+    else:
+        files, read = merged_files(git, rendered, made, texts)
+        base = Base(merged_digests(git, rendered, files[0]), elsewhere, texts, getattr(options, "registry", False))
+        known = files[0].keys() | base.digests.keys() | files[1].keys()
+        # A new cluster is compared with what others say; what is in an artifact alone is compiled again.
+        wanted = read or after.side.names() - known or set(same.values()) != after.policies.sources.keys()
+        old = there_read = read_there(git, policies, same, elsewhere, after.policies) if wanted else None
+        clusters = shared(files[0], after.side.clusters) | base.sides(after, there_read, set(same.values()))
+        before, told = Side(clusters, texts, title, shared(files[1], after.side.engine)), base.effects
+    rings = functools.partial(both_rings, f"{BELOW}{FLEET}" in policies, laid_out)
+    steps = functools.partial(stepped, then, laid_out, before, after)
+    return Sides(before, after.side, old, after.policies, others, foreign, read_merged, reworded, rings, told, steps)
+
+
+def lay_out(git: Git, policies: Mapping[str, str], there: Path) -> Path:
+    """Write POLICIES into the folder THERE, which is returned."""
+    git.extract(policies, there)
+    (there / BELOW).mkdir(exist_ok=True)
+    return there
+
+
+def both_rings(known: bool, laid_out: Callable[[], Path]) -> tuple[Ringed, Ringed] | None:
+    """The rings of the base, which LAID_OUT puts somewhere, and those of now; None where there are none. KNOWN says
+    whether the base has any.
+    """
+    if not known and not Path(BELOW, FLEET).exists():
+        return None
+    there = laid_out()
+    try:
+        return ringed(there / BELOW, there)[:2], ringed(Path(BELOW), Path.cwd())[:2]
+    except InputError:  # of the base; what is wrong now was refused
+        return None
 
 
 def named(after: New, how: str) -> dict[str, Made]:

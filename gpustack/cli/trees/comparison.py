@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from ...catalog import kinds
 from ...gitops import engines, place
 from ...model import GpustackError
-from ...policy.loading.brought import LIMITS, LIST
+from ...policy.loading.brought import LIMITS, LIST, LOCK
 from .. import common
 from ..refusals import refusal
 from .policies import Beside, Policies, beside
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from ...review.impact.origin import Fleet
     from ...review.rings import Ringed
     from ...review.steering import Content
+    from ...review.versions import Step
     from ..formats.diff import Compared
     from .policies import Spec
 
@@ -39,7 +40,7 @@ if TYPE_CHECKING:
 @contextmanager
 def compare(options: argparse.Namespace) -> Iterator[Compared]:
     """What OPTIONS ask to be compared."""
-    from ...review import rings, steering
+    from ...review import rings, steering, versions
     from ...review.diff import groups
     from ...review.diff import sides as compared
     from ...review.impact import effects, repository
@@ -63,9 +64,12 @@ def compare(options: argparse.Namespace) -> Iterator[Compared]:
         beside += [repository.effect("IMP906", ROUTINE, path, REWORDED) for path in sorted(same)]
         ringed = both.rings()
         beside += rings.effects(*ringed, by_cluster, options.today) if ringed else ()
+        steps = both.steps(by_cluster)
+        beside += versions.effects(steps, impact.changes, own)
         impact = impact.joined([*beside, *both.told, *steering.effects(both.touched)])
         unknown = [name for name in by_cluster if _lacks(specs.get(name), name, both)]
-        grouped = groups.Difference(before.title, after.title, len(total), tuple(groups.group(impact.changes, own)))
+        apart = tuple(versions.groups(steps, impact.changes, own))
+        grouped = groups.Difference(before.title, after.title, len(total), apart)
         why = FOLDERS if getattr(options, "folders", []) else REVISION
         used = both.used(options)
         impact, complaints = judged(impact, options, used)
@@ -120,6 +124,8 @@ class Sides:
     """The rings of both sides, where one of them has any."""
     told: Sequence[Effect] = ()
     """What is to be said of the base itself."""
+    steps: Callable[[Mapping[str, object]], Sequence[Step]] = lambda _: ()
+    """Those of clusters that another version of gpustack renders than on the base."""
 
     def used(self, options: argparse.Namespace) -> tuple[AcceptanceSpec, ...]:
         """The acceptances that the base has already; where nobody can read them, all that there are."""
@@ -174,7 +180,7 @@ def sides(options: argparse.Namespace) -> Iterator[Sides]:
             old, new = (folder_side(Path(folder)) for folder in folders)
             roots = [Path(folder).resolve().parent for folder in folders]
             if roots[1] not in {roots[0], Path.cwd()}:  # the first is the base
-                LIMITS[roots[1]] = beside_of(Path(folders[0]))(LIST) or b""
+                LIMITS.update({roots[1] / each: beside_of(Path(folders[0]))(each) or b"" for each in (LIST, LOCK)})
             known = [beside(Path(folder), side, project) for folder, side in zip(folders, (old, new), strict=True)]
             merged = beside_of(Path(folders[0]))
         yield Sides(old, new, known[0], known[1], foreign=listed(Path(folders[1])), merged=merged)

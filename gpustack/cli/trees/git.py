@@ -27,7 +27,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ...model import Finding, GpustackError, InputError, MissingToolError
-from ...policy.loading.brought import LIMITS, LIST
+from ...policy.loading.brought import LIMITS
 from ...text import programs
 from ...text.regular import read_regular
 from ..refusals import refusal
@@ -516,15 +516,18 @@ is merged to, and what is committed.
 """
 
 
-def limit_constructs(reference: str | None) -> None:
-    """Hold the list of constructs in the current folder against that where the work tree departed from REFERENCE, or
-    from a base: what is added runs no code, whichever verb reads it. Where Git knows no base, the list decides itself.
+def limit(lists: Sequence[str], reference: str | None) -> None:
+    """Hold the LISTS in the current folder, of what may run, against those where the work tree departed from REFERENCE
+    or from a base: what is added runs no code, whichever verb reads it. Where Git knows no base, they decide alone.
     """
-    LIMITS.pop(Path.cwd(), None)
+    for which in lists:
+        LIMITS.pop(Path.cwd() / which, None)
     for name in (reference, *BASES) if reference not in (None, "HEAD") else BASES:
         with contextlib.suppress(GpustackError):
             git = Git("", "")
-            entry = git.entries(git.base(name), LIST).get(LIST)
-            plain = entry is not None and entry.mode.startswith("100")
-            LIMITS[Path.cwd()] = dict(git.contents([entry.blob]))[entry.blob] if entry and plain else b""
+            there = git.entries(git.base(name), *lists)
+            known = {which: entry.blob for which, entry in there.items() if entry.mode.startswith("100")}
+            contents = dict(git.contents(known.values()))
+            for which in lists:
+                LIMITS[Path.cwd() / which] = contents[known[which]] if which in known else b""
             return

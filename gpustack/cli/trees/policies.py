@@ -108,8 +108,8 @@ def beside(folder: Path, side: Side, project: Project) -> Policies | None:
     there = replace(common.elsewhere_in(project, root), out=folder)
     try:
         paths = policy_files(root / common.POLICIES, common.POLICIES)
+        with Executor(project.jobs, len(paths), project.scheduler) as executor:
+            sources, _ = read_sources(there, paths, executor, lambda *_: None)
     except GpustackError:
         return None
-    with Executor(project.jobs, len(paths), project.scheduler) as executor:
-        sources, _ = read_sources(there, paths, executor, lambda *_: None)
     return Beside(there, sources, side)

@@ -31,7 +31,7 @@ from ..language.base import Section
 from ..language.forms import Form, Number, TextAt
 from ..language.node_pools import Count
 from ..language.spec import API_VERSION, PolicyLayer, PolicySpec
-from ..loading.ring import Rollout
+from ..loading.ring import Renderer, Rollout
 from .describe import descriptions, models, nested, summary
 
 Schema = dict[str, Any]
@@ -54,6 +54,7 @@ def export() -> Schema:
     definitions = {model.__name__: _definition(model, model in items) for model in used}
     properties = definitions.pop(PolicyLayer.__name__)["properties"]
     properties["rollout"] = {"description": summary(Rollout), **nullable(shape(Rollout))}
+    properties |= _definition(Renderer, False)["properties"]
     spec = definitions[PolicySpec.__name__]
     spec["properties"] = {"extends": EXTENDS, **spec["properties"]}
     properties["apiVersion"] = {"description": properties["apiVersion"]["description"], "const": API_VERSION}

@@ -20,8 +20,10 @@ if TYPE_CHECKING:
 
 LIST = "constructs.allow.yaml"
 """The file at the project's root that lists the distributions with constructs."""
+LOCK = "gpustack.lock"
+"""The file there that lists the versions of gpustack: versions.py."""
 LIMITS: dict[pathlib.Path, bytes] = {}
-"""By the root of a project that list as its base has it, where there is a base: what isn't in both runs nowhere."""
+"""Either list by its path, as the base has it, where there is a base: what isn't in both runs nowhere."""
 
 
 @dataclass(frozen=True)

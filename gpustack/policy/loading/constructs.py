@@ -260,10 +260,10 @@ def key(spec: AllowedConstruct) -> tuple[str, str, str]:
 
 def _of_base(root: pathlib.Path) -> set[tuple[str, str, str]] | None:
     """What the list of the base of ROOT allows; nothing where nobody can read it, None where there is no base."""
-    if root not in LIMITS:
+    if root / NAME not in LIMITS:
         return None
     try:
-        return {key(spec) for _, spec in ENTRIES.read(decode(LIMITS[root], NAME), NAME, [])}
+        return {key(spec) for _, spec in ENTRIES.read(decode(LIMITS[root / NAME], NAME), NAME, [])}
     except InputError:
         return set()
 

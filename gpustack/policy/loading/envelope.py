@@ -90,12 +90,12 @@ def _open(document: Document, kind: Kind) -> Envelope:
         raise InputError(recognise(document, kind))
     findings = []
     for key in data:
-        if key not in KEYS and (key, kind) != ("rollout", "PolicyChange"):
+        if key not in KEYS and not (kind == "PolicyChange" and key in ("rollout", "gpustack")):
             remedy = _nearest(key, KEYS) or f"indent {key} below spec if it belongs there; else delete it"
             findings.append(told(document, (key,), "GPU016", "key", key=True, name=key, kind=kind, do=remedy))
     name, labels = _name(document, findings)
     spec = data.get("spec")
-    if spec is None and kind == "PolicyLayer":
+    if spec is None and (kind == "PolicyLayer" or (kind == "PolicyChange" and "gpustack" in data)):
         spec = {}
     if not isinstance(spec, dict):
         if not any(each.remedy == "did you mean spec?" for each in findings):

@@ -9,9 +9,11 @@ from typing import Annotated, Literal
 from pydantic import Field, model_validator
 
 from ..language.base import Section, items, mapping, section
-from ..language.forms import refuse
+from ..language.forms import form, refuse
 from ..language.types import DnsLabel, Duration, Labels, Moment
 from .waiver import GLOB, WORDS
+
+VERSION = form("gpustack_version")
 
 
 class Require(Section):
@@ -43,6 +45,14 @@ class FleetSpec(Section):
 
     rings: Annotated[list[Ring], Field(min_length=1)]
     """The rings."""
+
+
+class Renderer(Section):
+    """What a change says beside its spec."""
+
+    gpustack: Annotated[str, VERSION] | None = None
+    """The version of gpustack, on the list in gpustack.lock, that renders clusters which have the change. Absent: as
+    without it."""
 
 
 class Rollout(Section):

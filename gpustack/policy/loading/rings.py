@@ -40,11 +40,17 @@ class Change:
     document: Document
     rollout: Rollout
     part: Part = field(repr=False)
+    version: str = ""
+    """The version of gpustack that renders clusters which have it (versions.py); "" where it says nothing of that."""
 
     @functools.cached_property
     def leaves(self) -> dict[tuple[Any, ...], tuple[Path, Any]]:
         """What it sets: by what the place is called whoever else writes there, the path in the file and the value."""
         return {called: (at, value) for called, at, value in leaves(self.part.clean)}
+
+    def of_version(self, case: str, **words: Any) -> Finding:
+        """What the table says of CASE, with WORDS in it, about the version that it names."""
+        return told(self.document, ("gpustack",), "GPU090", case, change=self.name, **words)
 
     def told(self, key: str, happens: str, **words: Any) -> Finding:
         """As `told`, of what keeps it from going where somebody wants it, at the KEY of its rollout."""
@@ -94,7 +100,7 @@ def rings_of(folder: pathlib.Path, display: Callable[[pathlib.Path], str]) -> Ri
 
 def of_documents(documents: Mapping[str, Document]) -> Rings:
     """The rings and changes in DOCUMENTS, by their names from the policies on, as `rings_of`."""
-    from gpustack.policy.loading.ring import FleetSpec, Rollout
+    from gpustack.policy.loading.ring import FleetSpec, Renderer, Rollout
 
     wrong: list[Finding] = []
     document, rings = documents.get(FLEET), list["Ring"]()
@@ -115,6 +121,7 @@ def of_documents(documents: Mapping[str, Document]) -> Rings:
             wrong.append(told(each, ("rollout",), "GPU090", "no mapping", what="rollout"))
             continue
         rollout = valid(Rollout, given, ("rollout",), each, wrong)
+        renderer = valid(Renderer, {key: each.data[key] for key in ("gpustack",) if key in each.data}, (), each, wrong)
         known = [ring.name for ring in rings]
         if rollout and document is None:
             wrong.append(told(each, ("kind",), "GPU090", "no rings"))
@@ -123,7 +130,7 @@ def of_documents(documents: Mapping[str, Document]) -> Rings:
             wrong.append(told(each, where, "GPU090", "no ring", ring=rollout.ring, known=said))
         elif rollout:
             part = Part("change", each.file, opened.spec, ("spec",), each.text, ring=rollout.ring or "")
-            changes.append(Change(stem, each, rollout, part))
+            changes.append(Change(stem, each, rollout, part, (renderer and renderer.gpustack) or ""))
     if wrong:
         raise InputError(*wrong)
     return Rings(document, tuple(rings), tuple(changes))

@@ -23,10 +23,13 @@ LAST = 9
 
 @dataclass(frozen=True)
 class Group:
-    """Changes that the same clusters have, in the order of the objects."""
+    """Changes that the same clusters have, in the order of the objects. `by` says who made them, where that was no
+    policy.
+    """
 
     clusters: tuple[str, ...]
     changes: tuple[ObjectChange, ...]
+    by: str = ""
 
 
 @dataclass(frozen=True)

@@ -68,12 +68,12 @@ def _fold(fold: Fold) -> Block:
 
 
 def count(group: Group) -> str:
-    """How many objects GROUP changes, in words."""
+    """How many objects GROUP changes, in words, and who did, where that was no policy."""
     parts = []
     for what in ("added", "changed", "renamed", "removed"):
         number = sum(1 for change in group.changes if change.what == what)
         parts += [f"{number} {what}"] if number else []
-    return ", ".join(parts)
+    return ", ".join(parts) + (f", by {group.by}" if group.by else "")
 
 
 def _end(path: Path) -> str:

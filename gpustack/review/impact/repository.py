@@ -28,6 +28,7 @@ _told_by_others("IMP002", "A file changes that steers the review, or that nobody
 _told_by_others("IMP003", "A change goes around what rings are for.", 1)
 _told_by_others("IMP005", "What is merged of a cluster is in its artifact alone.", 1)
 _told_by_others("IMP004", "A change goes through the rings.", 5)
+_told_by_others("IMP006", "Another version of gpustack renders clusters.", 5)
 
 
 def effect(rule_id: str, tier: int, where: str, what: str, *, before: str = "", after: str = "") -> Effect:

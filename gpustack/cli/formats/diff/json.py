@@ -33,7 +33,11 @@ def write(compared: Compared) -> str:
                 "impact": [effect_data(effect) for effect in impact.effects],
                 "withoutNumbers": list(impact.unknown),
                 "groups": [
-                    {"clusters": list(group.clusters), "changes": [change_data(change) for change in group.changes]}
+                    {
+                        "clusters": list(group.clusters),
+                        **({"by": group.by} if group.by else {}),
+                        "changes": [change_data(change) for change in group.changes],
+                    }
                     for group in difference.groups
                 ],
             }

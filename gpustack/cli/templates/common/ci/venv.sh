@@ -23,6 +23,16 @@ recipe() {
 if [ -L "$folder" ] || [ -n "$(git -c core.fsmonitor=false ls-files -- "$folder" 2>/dev/null | head -n 1)" ]; then
   fail "$folder is committed, and would be run" "remove it from Git; it is made of $requirements"
 fi
+# Beside requirements.txt, requirements-VERSION.txt is that of another version of gpustack, which gpustack.lock names for clusters:
+# it gets an environment of its own outside of the clone, where gpustack looks for it.
+if [ "$(basename -- "$requirements")" = requirements.txt ]; then
+  versions=${GPUSTACK_VERSIONS:-${XDG_DATA_HOME:-${HOME-}/.local/share}/gpustack/versions}
+  for more in "$(dirname -- "$requirements")"/requirements-[0-9]*.txt; do
+    [ -f "$more" ] || continue
+    name=${more##*/requirements-}
+    "$0" "$versions/${name%.txt}" "$more"
+  done
+fi
 if [ -f "$folder/.made-of" ] && recipe 2>/dev/null | cmp -s - "$folder/.made-of"; then
   exit 0
 fi
