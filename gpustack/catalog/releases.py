@@ -113,7 +113,7 @@ def release(name: str) -> Release:
     """The release called NAME; UnknownRelease names the nearest ones."""
     if name not in _data.listing("releases"):
         raise UnknownRelease(name, _nearest(name))
-    data = _whole(name)
+    data = written(name)
     images: dict[str, Image] = {}
     defaults: dict[str, Any] = _data.copy(data["defaults"])
     gpu_cluster: dict[str, Any] = _data.copy(data.get("gpu_cluster", {}))
@@ -167,13 +167,13 @@ def _section(said: Mapping[str, Any], path: str) -> Mapping[str, Any] | None:
     return node if isinstance(node, Mapping) else None
 
 
-def _whole(name: str) -> dict[str, Any]:
+def written(name: str) -> dict[str, Any]:
     """The data of release NAME with those of its bases below."""
     data: dict[str, Any] = _data.load(f"releases/{name}")
     if "base" not in data:
         return data
     own = {key: value for key, value in data.items() if key != "base"}
-    return _data.merge(_data.copy(_whole(data["base"])), own)
+    return _data.merge(_data.copy(written(data["base"])), own)
 
 
 def _fields(image: Image) -> dict[str, str]:

@@ -51,6 +51,7 @@ VERBS = {
     "lock": "ask the registries for the digests of all images, or whether they are still the same",
     "push": "push a cluster's manifests to a registry, where GitOps engines read them",
     "releases": "list releases, or show what a step from one to another changes",
+    "vendor-check": "show what a chart of the GPU operator has that the catalogue doesn't know",
     "rollout": "show what the reconciler does and waits for in a cluster, and pause, hold or retry it",
     "reconciler": "uninstall the reconciler: give every node back",
     "schema": "write the JSON schema of the policy language",

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from gpustack.cli import VERBS
 from tests.cli.live import dumped, installed, listed
+from tests.cli.test_vendor_check import packed
 from tests.project import ROOT, Project, cache, project
 from tests.reconciler.world.workloads import Workload, add_workload
 
@@ -51,6 +52,7 @@ def test_the_page_shows_real_output(project: Project) -> None:
     """Each command, one after the other in a project with the README's policy, prints what stands below it."""
     project.write("policies/prod-eu-1.yaml", POLICY)
     project.write("cluster.yaml", saved())
+    project.write("gpu-operator-v26.7.0.tgz", packed())
     subprocess.run(["git", "init", "-q"], cwd=project.folder, check=True, env={**os.environ, **GIT})
     path = os.pathsep.join((os.environ["PATH"], str(ROOT / ".tools" / "bin")))
     for command, output in SHOWN:

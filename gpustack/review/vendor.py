@@ -1,0 +1,274 @@
+"""What a chart of the operator has that the catalogue doesn't know: images, defaults, fields, values.
+
+Solves: a new release of the operator becomes data here. Somebody has to see what it brings, and nothing of it may be
+overlooked. So the chart's own files are held against a release of the catalogue: what differs is what the new data file
+has to say (`as_data`), and what the language and the components may have to learn.
+
+Nothing of a chart is run, and nothing of it is written to disk.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import tarfile
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from io import BytesIO
+from pathlib import PurePosixPath
+from typing import Any
+
+from ..catalog import _data, chart, releases
+from ..catalog import fields as catalogue
+from .releases import Change, newer, without_images
+
+LARGEST, MOST_FILES = 8 * 1024 * 1024, 500
+"""Bytes of a chart's file, unpacked, and how many files are read. The operator's has 60 of 300 KB at most."""
+ABSENT: tuple[Any, ...] = ("", None, {}, [], False)
+"""Values that charts write for nothing."""
+CONFIGURED = ("devicePlugin", "migManager", "dcgmExporter")
+ELSEWHERE = {
+    *("nfd", "node-feature-discovery", "extraObjects", "nameOverride", "fullnameOverride"),
+    *(f"{section}.config.{key}" for section in CONFIGURED for key in ("create", "data")),
+}
+"""Values that are no field of a custom resource, and that policies say in their own way (adopt reads them)."""
+_READ = re.compile(r"\.Values((?:\.[A-Za-z]\w*)+)")
+
+
+class ChartError(ValueError):
+    """Why a file is not a chart of the operator."""
+
+
+@dataclass(frozen=True)
+class Chart:
+    """The files of a chart that say what it installs: its values, the fields of its CRDs, what templates read."""
+
+    version: str
+    nfd: str
+    values: Mapping[str, Any]
+    fields: Mapping[str, Mapping[str, str]] = field(repr=False)
+    read: frozenset[str] = field(repr=False)
+    templates: tuple[str, ...] = ()
+
+
+def opened(packed: bytes) -> Chart:
+    """The chart PACKED as a .tgz. Raises ChartError."""
+    import yaml
+
+    files = dict(_files(packed))
+    try:
+        head, values = (yaml.safe_load(files[f"gpu-operator/{name}"]) for name in ("Chart.yaml", "values.yaml"))
+        crds = [
+            body
+            for name, text in files.items()
+            if name.startswith("gpu-operator/crds/")
+            for body in yaml.safe_load_all(text)
+        ]
+        version, needs = str(head["version"]), head.get("dependencies") or []
+        nfd = next((str(each["version"]) for each in needs if each["name"] == "node-feature-discovery"), "")
+        kinds = {body["spec"]["names"]["kind"]: body for body in crds if body}
+        known = {kind: dict(_leaves_of(_spec(kinds[kind]))) for kind in catalogue.kinds() if kind in kinds}
+    except (KeyError, TypeError, AttributeError, yaml.YAMLError, RecursionError) as error:
+        raise ChartError(f"it isn't a chart of the GPU operator: {error!r}") from None
+    texts = {name: text for name, text in files.items() if name.startswith("gpu-operator/templates/")}
+    read = {match[1:] for text in texts.values() for match in _READ.findall(text)}
+    names = tuple(sorted(name.removeprefix("gpu-operator/") for name in texts))
+    return Chart(version, f"v{nfd.removeprefix('v')}" if nfd else "", values, known, frozenset(read), names)
+
+
+def _files(packed: bytes) -> Iterator[tuple[str, str]]:
+    """The text files of a chart by name, but those of the charts in it."""
+    try:
+        with tarfile.open(fileobj=BytesIO(packed), mode="r:gz") as tar:
+            for number, entry in enumerate(tar):
+                if number >= MOST_FILES or entry.size > LARGEST:
+                    raise ChartError(f"it has more than {MOST_FILES} files, or one of more than {LARGEST} bytes")
+                file = tar.extractfile(entry) if entry.isfile() else None
+                if file and "/charts/" not in entry.name:
+                    yield str(PurePosixPath(entry.name)), file.read().decode("utf-8", "replace")
+    except (tarfile.TarError, OSError, EOFError) as error:
+        raise ChartError(f"it isn't a chart as `helm package` makes it: {error}") from None
+
+
+def _spec(crd: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The schema of `spec` in the newest version of a CRD."""
+    schema = crd["spec"]["versions"][-1]["schema"]["openAPIV3Schema"]
+    found: Mapping[str, Any] = schema["properties"]["spec"]
+    return found
+
+
+def _leaves_of(schema: Mapping[str, Any], path: str = "") -> Iterator[tuple[str, str]]:
+    """The fields below SCHEMA with their types, by path as the catalogue writes it."""
+    for name, below in (schema.get("properties") or {}).items():
+        where = f"{path}.{name}" if path else name
+        yield where, str(below.get("type", "int-or-string"))
+        yield from _leaves_of(below, where)
+        yield from _leaves_of(below.get("items") or {}, f"{where}[]")
+
+
+@dataclass(frozen=True)
+class Vendor:
+    """What a chart has otherwise than the release `base`: fields by kind, and values that no name here stands for."""
+
+    chart: Chart
+    base: str
+    images: tuple[Change, ...]
+    defaults: tuple[Change, ...]
+    fields: Mapping[str, tuple[Change, ...]]
+    unknown: tuple[str, ...]
+    nfd: tuple[Change, ...] = ()
+
+    @property
+    def any(self) -> bool:
+        """Whether the catalogue lacks anything of the chart."""
+        return bool(self.images or self.defaults or self.unknown or self.nfd or any(self.fields.values()))
+
+
+def compared(found: Chart, base: str) -> Vendor:
+    """FOUND beside the release BASE of the catalogue."""
+    known = releases.release(base)
+    then = {section: image.reference for section, image in known.images.items()}
+    now = dict(_images(found.values, found.version))
+    images = [
+        Change(section, then.get(section), now.get(section))
+        for section in sorted(then.keys() | now.keys())
+        if then.get(section) != now.get(section)
+    ]
+    old = dict(_leaves(without_images({**known.default_spec(), "gpuCluster": dict(known.gpu_cluster)})))
+    new_defaults = dict(_leaves(without_images(_as_spec(found.values))))
+    read = {_renamed(path) for path in found.read}
+    defaults = [
+        Change(path, old.get(path), new_defaults.get(path))
+        for path in sorted(old.keys() | new_defaults.keys())
+        if _said(old.get(path)) != _said(new_defaults.get(path)) and _concerns(path, new_defaults, read)
+    ]
+    fields = {kind: tuple(_fields(kind, found.fields.get(kind, {}), base)) for kind in catalogue.kinds()}
+    nfd = (Change("nfd", known.nfd_version, found.nfd),) if found.nfd not in {"", known.nfd_version} else ()
+    return Vendor(found, base, tuple(images), tuple(defaults), fields, tuple(_unknown(found)), nfd)
+
+
+def _said(value: Any) -> Any:
+    """VALUE, None for what says nothing."""
+    return None if value in ABSENT else value
+
+
+def _concerns(path: str, values: Mapping[str, Any], read: set[str]) -> bool:
+    """Whether a default at PATH is a value of the chart at all: some of what charts write stands in templates alone."""
+    return path in values or any(path == each or path.startswith(f"{each}.") for each in read)
+
+
+def _fields(kind: str, found: Mapping[str, str], base: str) -> Iterator[Change]:
+    """Fields of KIND that came, went or have another type since BASE."""
+    every = catalogue.fields(kind).items()
+    known = {path: facts.type for path, facts in every if not (facts.since and newer(facts.since, base))}
+    for path in sorted(known.keys() | found.keys()) if found else ():
+        if known.get(path) != found.get(path):
+            yield Change(path, known.get(path), found.get(path))
+
+
+def _unknown(found: Chart) -> Iterator[str]:
+    """Values that templates read and that are no field of a custom resource, nor among what is known to be dropped."""
+    known = {*catalogue.fields("ClusterPolicy"), *(f"gpuCluster.{path}" for path in catalogue.fields("GPUCluster"))}
+    fine = {*chart.dropped(), *chart.unread(), *chart.renamed(), *ELSEWHERE}
+    for path in sorted(found.read):
+        above = {path[: match.start()] for match in re.finditer(r"\.|$", path)}
+        below = any(each.startswith(f"{path}.") for each in (*known, *fine))
+        if not above & fine and _renamed(path) not in known and not below:
+            yield path
+
+
+def _renamed(path: str) -> str:
+    """What a value at PATH is called in the spec."""
+    for values, spec in chart.renamed().items():
+        if path == values or path.startswith(f"{values}."):
+            return spec + path[len(values) :]
+    return path
+
+
+def _as_spec(values: Mapping[str, Any]) -> dict[str, Any]:
+    """VALUES by the names of the spec, less what becomes no field."""
+    spec: dict[str, Any] = {}
+    fine = (*chart.dropped(), *chart.unread(), *ELSEWHERE)
+    for path, value in _leaves(values):
+        if not any(path == each or path.startswith(f"{each}.") for each in fine):
+            _data.merge(spec, _nested(_renamed(path), value))
+    return spec
+
+
+def _leaves(spec: Mapping[str, Any], path: str = "") -> Iterator[tuple[str, Any]]:
+    """What SPEC says, by path; lists are one value."""
+    for key, value in spec.items():
+        where = f"{path}.{key}" if path else str(key)
+        if isinstance(value, Mapping):
+            yield from _leaves(value, where)
+        elif not where.endswith("imagePullPolicy"):
+            yield where, value
+
+
+def _nested(path: str, value: Any) -> dict[str, Any]:
+    """VALUE in maps on the way to the dotted PATH."""
+    for step in reversed(path.split(".")):
+        value = {step: value}
+    made: dict[str, Any] = value
+    return made
+
+
+def _reference(said: Mapping[str, Any], version: str) -> str:
+    """The image that SAID names; where it names a registry and no version, the chart's own VERSION counts."""
+    repository = said.get("repository") or None
+    tag = said.get("version") or (version if repository else None)
+    return releases.Image(repository, str(said.get("image", "")), None if tag is None else str(tag)).reference
+
+
+def _images(values: Mapping[str, Any], version: str, path: str = "") -> Iterator[tuple[str, str]]:
+    """The images of a chart of VERSION by their sections of the spec: maps that name one."""
+    for key, value in values.items():
+        where = f"{path}.{key}" if path else str(key)
+        if not isinstance(value, Mapping) or where in ELSEWHERE:
+            continue
+        if where != "operator" and "image" in value and not isinstance(value["image"], Mapping):
+            yield _renamed(where), _reference(value, version)
+        yield from _images(value, version, where)
+
+
+def as_data(found: Vendor) -> str:
+    """The beginnings of the data file of the chart's release, as the difference to the base. What documents alone say
+    (date, ranges, notes) is left to whoever looks at each line.
+    """
+    version, entries = found.chart.version, _entries(found.base)
+    images: dict[str, dict[str, Any]] = {}
+    for change in found.images:
+        new, old = _parts(change.after), _parts(change.before)
+        name = entries.get(change.path) or str(new["image"])
+        entry = images.setdefault(name, {key: value for key, value in new.items() if value != old[key]})
+        if change.path not in entries:
+            entry.setdefault("in", []).append(change.path)
+    tree: dict[str, Any] = {}
+    for change in found.defaults:
+        _data.merge(tree, _nested(change.path, change.after))
+    sections = {"images": images, "defaults": tree}
+    cluster = tree.pop("gpuCluster", None)
+    lines = [
+        f"# GPU operator {version}. Source: NVIDIA/gpu-operator, tag {version}, deployments/gpu-operator (Apache-2.0).",
+        f"# Written as the difference to {found.base}.",
+        f"base: {found.base}",
+        'date: "" # of the release; and kubernetes, openshift and containerd, where their ranges are others',
+        *(f"nfd: {change.after}" for change in found.nfd),
+        "notes: []",
+    ]
+    for title, content in (*sections.items(), ("gpu_cluster", cluster)):
+        lines += [f"{title}:", *(f"  {key}: {json.dumps(value)}" for key, value in content.items())] if content else []
+    return "\n".join(lines) + "\n"
+
+
+def _parts(reference: str | None) -> dict[str, str | None]:
+    """The registry, name and version of REFERENCE, as data files have them; None for what it lacks."""
+    path, _, tag = (reference or "").partition(":")
+    repository, _, name = path.rpartition("/")
+    return {"repository": repository or None, "image": name or None, "version": tag or None}
+
+
+def _entries(base: str) -> dict[str, str]:
+    """The name under which the data of BASE has the image of each section."""
+    data = releases.written(base)["images"]
+    return {section: str(name) for name, entry in data.items() for section in entry["in"]}
