@@ -1,7 +1,7 @@
 """gpustack init: a repository of policies that renders, checks and passes as it is made.
 
 What it writes are the files below templates/, with the versions put in; `dot-` in a name stands for the dot that would
-have meant something in this repository.
+have meant something in this repository, and what ends with `.in` is a program of the new one, not a module of ours.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import os
+import re
 import shutil
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping
@@ -177,12 +178,8 @@ def made(ci: str) -> dict[str, tuple[str, int]]:
 def templates(root: Path) -> Iterator[tuple[str, Path]]:
     """The files below ROOT, by the path that they get."""
     for path in sorted(root.rglob("*")):
-        if path.is_file() and path.suffix != ".pyc":
-            steps = (
-                step.replace("dot-", ".", 1) if step.startswith("dot-") else step
-                for step in path.relative_to(root).parts
-            )
-            yield "/".join(steps), path
+        if path.is_file():
+            yield re.sub(r"(^|/)dot-", r"\1.", path.relative_to(root).as_posix()).removesuffix(".in"), path
 
 
 def filled(text: str) -> str:
