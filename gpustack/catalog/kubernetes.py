@@ -63,6 +63,13 @@ def minor(version: str) -> str:
     raise InputError(_refusal(f"no schemas for Kubernetes {short}", why, _way_out(int(match[1]), int(match[2]))))
 
 
+def knows_policies(version: str) -> bool:
+    """Whether an API server of VERSION has the kind ValidatingAdmissionPolicy, and tokens that tell their node: from
+    1.30 on. Raises InputError as `minor` does.
+    """
+    return tuple(int(number) for number in minor(version).split(".")) >= (1, 30)
+
+
 def _way_out(major: int, minor: int) -> str:
     """What to do about a version that is older or newer than all of MINORS, or none that Kubernetes ever had."""
     first, last = ((int(one) for one in known.split(".")) for known in (MINORS[0], MINORS[-1]))

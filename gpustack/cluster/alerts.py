@@ -59,7 +59,7 @@ NEEDS: Mapping[str, tuple[str, Callable[[Cluster], object]]] = {
     "driver": ("the nodes bring their driver", lambda cluster: cluster.container_drivers),
     "plugin": (
         "there is no device plugin",
-        lambda cluster: not cluster.dra and cluster.spec.devicePlugin.enabled is not False,
+        lambda cluster: not cluster.dra and cluster.spec.devicePlugin.enabled,
     ),
     "mig": (
         "no node pool has a MIG layout, or there is no MIG manager",

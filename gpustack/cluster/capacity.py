@@ -124,7 +124,7 @@ def _per_node(pool: Pool) -> tuple[Counts, dict[str, Unit]]:
     if pool.workload in {"vm-passthrough", "vm-vgpu"}:
         whole = _passthrough(pool) if pool.workload == "vm-passthrough" else _vgpus(pool)
         return whole, dict.fromkeys(whole, Unit(pool.said.gpuProduct))
-    if pool.spec.devicePlugin.enabled is False:
+    if not pool.spec.devicePlugin.enabled:
         raise _Unknown("devicePlugin is off, so whatever else runs on the nodes decides")
     own = pool.said.sharing.mps or pool.said.sharing.timeSlicing
     counts_by = strategy(pool.spec, None if own else pool.plugin_config)

@@ -52,7 +52,7 @@ class Listed(NamedTuple):
 def listed(spec: ClusterPolicySpec) -> Listed | None:
     """The list that the exporter reads, None where it is the image's, or not in the policy."""
     path, exporter, _ = telemetry(spec)
-    if exporter.enabled is False:
+    if not exporter.enabled:
         return None
     section = f"{path.removeprefix('spec.')}dcgmExporter.config"
     csv_text = _own(spec) or text_of(spec, exporter.config, section, KEY)
@@ -82,7 +82,7 @@ def served(spec: ClusterPolicySpec) -> dict[str, str] | None:
     exporter = telemetry(spec).exporter
     config = exporter.config
     by_itself = any(entry.name in OWN_LIST for entry in exporter.env or ())
-    if exporter.enabled is False or by_itself or config.name or config.data:
+    if not exporter.enabled or by_itself or config.name or config.data:
         return None
     return {field.name: field.type for field in added_counters(resolve(spec)) or dcgm.default_counters()}
 

@@ -119,7 +119,7 @@ def offer(cluster: Cluster) -> Offer:
         runtime_classes=frozenset(runtime_classes(cluster)),
         strategy=spec.mig.strategy or "none",
         claims=cluster.dra,
-        discovery=spec.gfd.enabled is not False and not cluster.dra,
+        discovery=spec.gfd.enabled and not cluster.dra,
         tolerated_by_name=platform_of(spec.cluster).tolerates_by_name,
         network_cards=bool(spec.cluster.networkOperator),
         writes_etc_nvidia=bool(spec.toolkit.enabled)
@@ -173,7 +173,7 @@ def _labels(pool: Pool, sharing: PoolSharing | None, *, cut: bool) -> dict[str, 
     """What is known of the labels of nodes of POOL once the stack runs there."""
     known: dict[str, Values] = {key: frozenset([value]) for key, value in labels_of(pool.said).items()}
     known["nvidia.com/gpu.present"] = frozenset(["true"])
-    if pool.spec.gfd.enabled is not False and pool.workload == "container" and not pool.cluster.kata:
+    if pool.spec.gfd.enabled and pool.workload == "container" and not pool.cluster.kata:
         known |= _discovered(pool.said, pool.product, sharing, cut=cut)
         known["nvidia.com/gpu.product"] = _product(pool, sharing, cut=cut)
     if cut and MIG_LABEL not in known:

@@ -161,7 +161,7 @@ class Cluster:
     @property
     def mig_manager(self) -> bool:
         """Whether the MIG manager has its place here; with a gpuCluster it never has (reconciler.md M29)."""
-        return not self.dra and self.spec.migManager.enabled is not False
+        return not self.dra and self.spec.migManager.enabled
 
     @cached_property
     def layouts(self) -> mig_layouts.Source:
@@ -182,8 +182,8 @@ class Cluster:
 
     @property
     def runtime_class(self) -> str:
-        """The RuntimeClass of pods that use GPUs; the operator takes an empty name for an absent one."""
-        return self.spec.operator.runtimeClass or "nvidia"
+        """The RuntimeClass of pods that use GPUs."""
+        return self.spec.operator.runtimeClass
 
     @property
     def runtime_classes(self) -> list[str]:

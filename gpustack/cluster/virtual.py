@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from ..catalog import gpus, kubevirt, vgpu
 from ..catalog.gpus import Product
-from ..policy.language.cluster import on_openshift
 from ..policy.language.kubevirt import PermittedDevice
 from .pool import Pool
 from .resolve import Cluster
@@ -35,7 +34,7 @@ def permitted(cluster: Cluster) -> frozenset[str] | None:
     """
     spec = cluster.spec
     section = spec.kubevirt
-    if section is None or (section.target == "hyperconverged" if section.target else on_openshift(spec.cluster)):
+    if section is None or section.target == "hyperconverged":
         return None
     resources = [device.resourceName for device in (*section.pciDevices, *section.mediatedDevices)]
     for pool in () if cluster.kata else cluster.pools:

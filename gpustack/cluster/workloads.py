@@ -57,7 +57,7 @@ def serving(spec: ClusterPolicySpec, what: Workload) -> list[int]:
 
 def vgpu_set(spec: ClusterPolicySpec, pool: NodePool) -> str:
     """The name of the set of vGPU devices that nodes of POOL get."""
-    return pool.vgpu.config or spec.vgpuDeviceManager.config.default or vgpu.DEFAULT
+    return pool.vgpu.config or spec.vgpuDeviceManager.config.default
 
 
 def vgpu_sets(spec: ClusterPolicySpec) -> Mapping[str, Any] | None:

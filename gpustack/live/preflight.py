@@ -180,9 +180,7 @@ def _does(expected: Expected, section: str) -> bool:
     """Whether the policy renders what SECTION describes."""
     if section == "driver":
         return bool(expected.cluster.container_drivers)
-    return (section == "nfd" or not expected.cluster.dra) and getattr(
-        expected.cluster.spec, section
-    ).enabled is not False
+    return (section == "nfd" or not expected.cluster.dra) and getattr(expected.cluster.spec, section).enabled
 
 
 def _admitted(expected: Expected, state: State) -> Iterator[Hit]:

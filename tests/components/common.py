@@ -14,7 +14,7 @@ from gpustack.components.parts.common_inputs import Common, Inputs, Validation
 from gpustack.model import Body
 from gpustack.policy.language.spec import ClusterPolicySpec
 from gpustack.policy.loading import layers
-from gpustack.policy.loading.defaults import own_parts
+from gpustack.policy.loading.defaults import derived_parts, own_parts
 
 VALIDATOR = Validation(image="registry.example/validator:1", pull_policy="IfNotPresent")
 _ids = itertools.count()
@@ -85,4 +85,4 @@ def spec(release: str = "v26.7.0", **sections: Any) -> ClusterPolicySpec:
     cluster = {"kubernetesVersion": "1.34", **sections.pop("cluster", {})}
     policy = layers.Part("policy", "test", {"release": release, "cluster": cluster, **sections})
     below = [*own_parts(policy.data), layers.Part("release", release, releases.release(release).default_spec())]
-    return ClusterPolicySpec.model_validate(layers.merge([*below, policy]).spec)
+    return ClusterPolicySpec.model_validate(layers.merge([*below, *derived_parts(policy.data), policy]).spec)

@@ -34,7 +34,7 @@ def test_the_policy_wins() -> None:
     spec = effective(openshift={"version": "4.20"}, namespace="gpus", monitoring=False)
     assert (spec.cluster.namespace, spec.cluster.monitoring) == ("gpus", False)
     other = effective(platform="eks-al2023")
-    assert (other.cluster.namespace, other.nfd.enabled, on_openshift(other.cluster)) == ("gpu-operator", None, False)
+    assert (other.cluster.namespace, other.nfd.enabled, on_openshift(other.cluster)) == ("gpu-operator", True, False)
 
 
 def test_an_empty_section_is_enough() -> None:

@@ -12,7 +12,6 @@ from ...catalog import dra, gpus, releases
 from ...catalog._versions import numbers
 from ...cluster.resolve import Cluster, resolve
 from ...policy.language import images
-from ...policy.language.gpu_cluster import COMPUTE_DOMAINS_PORT, GPUS_PORT
 from ...policy.language.spec import ClusterPolicySpec
 from ..rule import Hit, hit, rule
 
@@ -156,7 +155,7 @@ def what_only_you_can_do(cluster: Cluster) -> Iterator[Hit]:
         if setting := dra.asked_by(gate, "host"):
             yield hit(f"spec.gpuCluster.draDriver.featureGates.{gate}", "host", gate=gate, setting=setting)
     told = any(entry.name == PULL_SECRETS for entry in driver.computeDomains.controller.env)
-    if driver.imagePullSecrets and driver.computeDomains.enabled is not False and not told:
+    if driver.imagePullSecrets and driver.computeDomains.enabled and not told:
         names = ",".join(driver.imagePullSecrets)
         yield hit("spec.gpuCluster.draDriver.imagePullSecrets", "secrets", variable=PULL_SECRETS, names=names)
 
@@ -180,10 +179,11 @@ def two_health_checks_on_one_port(cluster: Cluster) -> Iterator[Hit]:
         return
     driver = cluster.spec.gpuCluster.draDriver
     gpus_, domains = driver.gpus.kubeletPlugin.healthcheck, driver.computeDomains.kubeletPlugin.healthcheck
-    both = driver.computeDomains.enabled is not False and gpus_.enabled is not False and domains.enabled is not False
-    if both and (gpus_.port or GPUS_PORT) == (port := domains.port or COMPUTE_DOMAINS_PORT):
-        path = f"spec.gpuCluster.draDriver.{'gpus' if gpus_.port else 'computeDomains'}.kubeletPlugin.healthcheck.port"
-        yield hit(path, port=port, gpus=GPUS_PORT, domains=COMPUTE_DOMAINS_PORT)
+    both = driver.computeDomains.enabled and gpus_.enabled and domains.enabled
+    if both and gpus_.port == domains.port:
+        places = [f"gpuCluster.draDriver.{each}.kubeletPlugin.healthcheck.port" for each in ("gpus", "computeDomains")]
+        known = [type(each).model_fields["port"].default for each in (gpus_, domains)]
+        yield hit(f"spec.{places[gpus_.port == known[0]]}", port=domains.port, gpus=known[0], domains=known[1])
 
 
 def idle(spec: ClusterPolicySpec) -> Iterator[tuple[str, bool, str]]:
@@ -235,7 +235,7 @@ def imex_of_the_host(cluster: Cluster) -> Iterator[Hit]:
     spec = cluster.spec
     domains = spec.computeDomains.enabled
     if spec.gpuCluster is not None:
-        domains = spec.gpuCluster.draDriver.computeDomains.enabled is not False
+        domains = spec.gpuCluster.draDriver.computeDomains.enabled
     for pool in cluster.pools:
         if domains and pool.driver is None and pool.product is not None and pool.product.nvlink_rack:
             yield hit("spec.gpuCluster" if cluster.dra else "spec.computeDomains.enabled", pool=pool.name)

@@ -48,7 +48,7 @@ def rhcos_versions(cluster: Cluster) -> Iterator[Hit]:
     """A driver on OpenShift, and no word about which version of RHCOS it is for."""
     spec = cluster.spec
     images = spec.cluster.openshift.driverToolkitImages if spec.cluster.openshift else {}
-    wanted = cluster.listed or spec.operator.use_ocp_driver_toolkit is not False
+    wanted = cluster.listed or spec.operator.use_ocp_driver_toolkit
     if not on_openshift(spec.cluster) or not wanted or not (spec.driver.enabled or cluster.listed):
         return
     named = any(pool.ostreeVersion for pool in spec.nodePools)
@@ -90,7 +90,7 @@ def idle_fields_of_drivers(cluster: Cluster) -> Iterator[Hit]:
             if given:
                 where = f"drivers[{index}].{path}"
                 yield hit(f"spec.{where}", "field", why=why)
-    if spec.operator.use_ocp_driver_toolkit is False and cluster.listed and spec.drivers:
+    if not spec.operator.use_ocp_driver_toolkit and cluster.listed and spec.drivers:
         yield hit("spec.operator.use_ocp_driver_toolkit", "toolkit")
 
 

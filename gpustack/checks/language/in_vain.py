@@ -99,8 +99,8 @@ def crd_of_nothing(written: Written) -> Iterator[Hit]:
     spec = written.spec
     domains = spec.gpuCluster.draDriver.computeDomains if spec.gpuCluster else None
     rendered = {
-        crds.NFD: spec.nfd.enabled is not False and not on_openshift(spec.cluster),
-        crds.DRA: bool(spec.computeDomains.enabled) if domains is None else domains.enabled is not False,
+        crds.NFD: spec.nfd.enabled and not on_openshift(spec.cluster),
+        crds.DRA: bool(spec.computeDomains.enabled) if domains is None else domains.enabled,
     }
     for name, owner in spec.cluster.crds.items():
         path = dotted(("spec", "cluster", "crds", name))

@@ -90,7 +90,7 @@ def toolkit_runs_the_driver(spec: ClusterPolicySpec) -> bool:
     """Whether every driver of the nodes runs with OpenShift's driver toolkit (operator.md 3): all pools say their
     RHCOS."""
     images = spec.cluster.openshift.driverToolkitImages if spec.cluster.openshift else {}
-    if not images or spec.operator.use_ocp_driver_toolkit is False or spec.driver.usePrecompiled:
+    if not images or not spec.operator.use_ocp_driver_toolkit or spec.driver.usePrecompiled:
         return False
     return bool(spec.nodePools) and all(pool.ostreeVersion for pool in spec.nodePools)
 

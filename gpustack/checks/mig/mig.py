@@ -174,7 +174,7 @@ def _misfit(spec: ClusterPolicySpec, made: list[Group], whose: str) -> Iterator[
     cut = [group.layout for group in made if group.layout is not None]
     names = sorted({str(ProfileName.parse(name)) for layout in cut for name in layout})
     parts = [name for name in names if not ProfileName.parse(name).exposed]
-    if parts and spec.devicePlugin.enabled is not False:
+    if parts and spec.devicePlugin.enabled:
         instance = ProfileName.parse(parts[0]).instance
         yield f"{whose} makes {parts[0]}, a part of an instance, which nothing offers to pods", f"write {instance}"
     if spec.mig.strategy == "mixed" or not cut:

@@ -127,7 +127,7 @@ def series_that_come_and_go(cluster: Cluster) -> Iterator[Hit]:
     version = images.version(section)
     path = images.version_path(f"spec.{cluster.at('dcgmExporter')}", section)
     blank = dcgm.left_out_while_blank(version)
-    for one, metric in metrics(spec) if blank and section.enabled is not False else ():
+    for one, metric in metrics(spec) if blank and section.enabled else ():
         if metric.name in blank:
             yield one.hit(metric, version=version, at=path)
 

@@ -24,7 +24,7 @@ LOCAL = ("localhost", "127.0.0.1", "[::1]", "::1")
 
 def exporting(spec: ClusterPolicySpec) -> bool:
     """Whether an exporter is rendered."""
-    return telemetry(spec).exporter.enabled is not False
+    return telemetry(spec).exporter.enabled
 
 
 def monitored(spec: ClusterPolicySpec) -> bool:

@@ -34,7 +34,7 @@ def without_effect(cluster: Cluster) -> Iterator[Hit]:
         yield from _labels(path, feature_rule.get("labels"))
         for where, term in _terms(path, feature_rule):
             yield from _term(where, term)
-        if feature_rule.get("taints") and spec.nfd.enabled is not False:
+        if feature_rule.get("taints") and spec.nfd.enabled:
             yield hit(dotted((*path, "taints")), "taints")
 
 
@@ -126,7 +126,7 @@ def prefixed(cluster: Cluster) -> Iterator[Hit]:
 def discovery_of_the_network_operator(cluster: Cluster) -> Iterator[Hit]:
     """Node feature discovery, which the chart of NVIDIA's network operator brings as well."""
     spec = cluster.spec
-    if spec.cluster.networkOperator is True and spec.nfd.enabled is not False and not on_openshift(spec.cluster):
+    if spec.cluster.networkOperator is True and spec.nfd.enabled and not on_openshift(spec.cluster):
         yield hit("spec.cluster.networkOperator")
 
 
@@ -135,5 +135,5 @@ def old_discovery(cluster: Cluster) -> Iterator[Hit]:
     """A node feature discovery that can flood the API server."""
     spec = cluster.spec
     version, path = images.version(spec.nfd), images.version_path("spec.nfd", spec.nfd)
-    if spec.nfd.enabled is not False and not on_openshift(spec.cluster) and () < numbers(version)[:2] < LEAST:
+    if spec.nfd.enabled and not on_openshift(spec.cluster) and () < numbers(version)[:2] < LEAST:
         yield hit(path, version=version)

@@ -23,7 +23,7 @@ INSTALLING = {"HelmRelease", "Application", "HelmChart"}
 def discovery_twice(cluster: Cluster) -> Iterator[Hit]:
     """Node feature discovery, which somebody else brings along as well."""
     spec = cluster.spec
-    if spec.nfd.enabled is False:
+    if not spec.nfd.enabled:
         return
     others = []
     for index, reference in enumerate(spec.references):
@@ -68,7 +68,7 @@ def _images(body: Body) -> list[str]:
 def plugin_twice(cluster: Cluster) -> Iterator[Hit]:
     """A second device plugin for the same GPUs."""
     spec = cluster.spec
-    if spec.devicePlugin.enabled is False or cluster.dra:
+    if not spec.devicePlugin.enabled or cluster.dra:
         return
     others = []
     for index, reference in enumerate(spec.references):

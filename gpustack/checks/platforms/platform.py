@@ -119,7 +119,7 @@ def folders_of_the_platform(cluster: Cluster) -> Iterator[Hit]:
 @rule("GPU450", "warning")
 def driver_in_another_folder(cluster: Cluster) -> Iterator[Hit]:
     """The driver comes in a container, and hostPaths.driverInstallDir says that it is elsewhere."""
-    where = cluster.spec.hostPaths.driverInstallDir or DRIVER_DIR
+    where = cluster.spec.hostPaths.driverInstallDir
     if cluster.container_drivers and where != DRIVER_DIR:
         yield hit("spec.hostPaths.driverInstallDir", container=DRIVER_DIR, where=where)
 

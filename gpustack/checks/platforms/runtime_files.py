@@ -235,7 +235,7 @@ def several_runtimes(cluster: Cluster) -> Iterator[Hit]:
 def nri_alone(cluster: Cluster) -> bool:
     """Whether the toolkit leaves the runtime's configuration alone, because its NRI plugin injects GPUs."""
     spec = cluster.spec
-    return bool(spec.cdi.nriPluginEnabled) and releases.release(spec.release).traits.nri_replaces_runtime_config
+    return spec.cdi.nriPluginEnabled and releases.release(spec.release).traits.nri_replaces_runtime_config
 
 
 @rule("GPU469", "error")

@@ -35,7 +35,7 @@ class Keys(NamedTuple):
 def keys(spec: ClusterPolicySpec) -> Keys | None:
     """The keys that the device plugin's ConfigMap has, None where the policy doesn't say them."""
     config = spec.devicePlugin.config
-    if resolve(spec).dra or spec.devicePlugin.enabled is False or not (config.name or config.data):
+    if resolve(spec).dra or not spec.devicePlugin.enabled or not (config.name or config.data):
         return None
     texts = texts_of(spec, config, "devicePlugin.config")
     if texts:
@@ -116,15 +116,15 @@ def named_configs(spec: ClusterPolicySpec) -> Iterator[tuple[str, NamedConfigs]]
     """The sections that name a ConfigMap or write one, of components that are on, with their paths."""
     if resolve(spec).dra:
         path, exporter, _ = telemetry(spec)
-        if exporter.enabled is not False:
+        if exporter.enabled:
             yield f"{path}dcgmExporter.config", exporter.config
         return
-    if spec.devicePlugin.enabled is not False:
+    if spec.devicePlugin.enabled:
         yield "spec.devicePlugin.config", spec.devicePlugin.config
     if resolve(spec).mig_manager:
         yield "spec.migManager.config", spec.migManager.config
         yield "spec.migManager.gpuClientsConfig", spec.migManager.gpuClientsConfig
-    if spec.dcgmExporter.enabled is not False:
+    if spec.dcgmExporter.enabled:
         yield "spec.dcgmExporter.config", spec.dcgmExporter.config
     if resolve(spec).sandbox and spec.vgpuDeviceManager.enabled:
         yield "spec.vgpuDeviceManager.config", spec.vgpuDeviceManager.config

@@ -38,7 +38,7 @@ class Named(NamedTuple):
 
 def configs(spec: ClusterPolicySpec) -> list[Named]:
     """The configurations that the device plugin and GPU feature discovery choose from, where the policy has them."""
-    if resolve(spec).dra or (spec.devicePlugin.enabled is False and spec.gfd.enabled is False):
+    if resolve(spec).dra or (not spec.devicePlugin.enabled and not spec.gfd.enabled):
         return []
     texts = texts_of(spec, spec.devicePlugin.config, "devicePlugin.config")
     version = images.version(spec.devicePlugin)
@@ -65,7 +65,7 @@ def refused_config(cluster: Cluster) -> Iterator[Hit]:
         yield from _problems(named, named.config.refused)
         counting = [problem for path, problem in named.config.wrong.items() if environment(spec, path) is None]
         yield from _problems(named, tuple(counting))
-    for wrong in wrong_settings(spec) if not cluster.dra and spec.devicePlugin.enabled is not False else ():
+    for wrong in wrong_settings(spec) if not cluster.dra and spec.devicePlugin.enabled else ():
         yield hit(wrong.path, wrong=wrong.name, value=repr(wrong.value), allowed=" or ".join(wrong.allowed[:4]))
 
 

@@ -42,7 +42,7 @@ def _unguarded(spec: ClusterPolicySpec) -> tuple[str, str]:
         minor = kubernetes.minor(spec.cluster.kubernetesVersion)
         return f"Kubernetes {minor} has no admission policies, which would; 1.30 is the first that has", ""
     off = {}
-    if spec.reconciler is not None and spec.reconciler.admissionPolicy is False:
+    if spec.reconciler is not None and not spec.reconciler.admissionPolicy:
         off["reconciler.admissionPolicy: false"] = "set spec.reconciler.admissionPolicy: true"
     if (mode := guards.mode(spec)) != "Deny":
         off[f"guards.mode: {mode}"] = "set spec.guards.mode: Deny"

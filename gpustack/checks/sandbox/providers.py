@@ -8,7 +8,6 @@ from collections.abc import Iterator
 
 from ...catalog import gpus, kubevirt
 from ...cluster.resolve import Cluster, resolve
-from ...policy.language.cluster import on_openshift
 from ...policy.language.operand import Operand
 from ...policy.language.spec import ClusterPolicySpec
 from ..rule import Hit, hit, rule
@@ -69,11 +68,8 @@ def part_is_off(cluster: Cluster) -> Iterator[Hit]:
 @rule("GPU158", "note")
 def feature_gate(cluster: Cluster) -> Iterator[Hit]:
     """KubeVirt's feature gate for host devices, left to others."""
-    spec = cluster.spec
-    section = spec.kubevirt
-    if section is None or section.featureGates is not None or section.target == "hyperconverged":
-        return
-    if section.target == "kubevirt" or not on_openshift(spec.cluster):
+    section = cluster.spec.kubevirt
+    if section is not None and section.featureGates is None and section.target == "kubevirt":
         yield hit("spec.kubevirt.featureGates")
 
 

@@ -74,7 +74,7 @@ def made_by_the_manager(spec: ClusterPolicySpec) -> Iterator[tuple[int, NodePool
 def unknown_default_set(cluster: Cluster) -> Iterator[Hit]:
     """A default set of vGPU devices that there isn't."""
     spec = cluster.spec
-    name = spec.vgpuDeviceManager.config.default or vgpu.DEFAULT
+    name = spec.vgpuDeviceManager.config.default
     if not cluster.sandbox or not spec.vgpuDeviceManager.enabled or plain_default(spec):
         return
     sets = cluster.vgpu_sets
@@ -86,7 +86,7 @@ def unknown_default_set(cluster: Cluster) -> Iterator[Hit]:
 def plain_default(spec: ClusterPolicySpec) -> bool:
     """Whether the default set is the one that the release brings, so that nothing has to be read to know it."""
     config = spec.vgpuDeviceManager.config
-    return (config.default or vgpu.DEFAULT) == vgpu.DEFAULT and not config.name and not config.data
+    return config.default == vgpu.DEFAULT and not config.name and not config.data
 
 
 @rule("GPU155", "error")

@@ -39,7 +39,7 @@ def from_cluster(cluster: Cluster) -> NamespaceInputs | None:
         return None
     preset = platform_of(spec.cluster)
     dra = cluster.dra
-    critical = (spec.daemonsets.priorityClassName or SYSTEM_CRITICAL[1]) in SYSTEM_CRITICAL
+    critical = spec.daemonsets.priorityClassName in SYSTEM_CRITICAL
     trusted = not on_openshift(spec) or name == OPENSHIFT_NAMESPACE
     return NamespaceInputs(
         name=name,

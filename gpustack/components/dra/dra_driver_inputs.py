@@ -10,13 +10,13 @@ from ...cluster.resolve import Cluster, resolve
 from ...cluster.scheduling import ARCH, arch_of
 from ...model import Finding, FindingsError
 from ...policy.language.base import own
-from ...policy.language.gpu_cluster import COMPUTE_DOMAINS_PORT, GPUS_PORT, DraContainer, GpuCluster, KubeletPlugin
+from ...policy.language.gpu_cluster import DraContainer, GpuCluster, KubeletPlugin
 from ...policy.language.node_pools import NodePool
 from ...policy.language.spec import ClusterPolicySpec
 from ..parts.common_inputs import Common, Inputs, Pairs, dump, image, owned_crds, pairs, pull_policy
 from ..parts.quantities import most
 from ..refusals import refused
-from .dra_inputs import DEFAULT_PRIORITY, common_of
+from .dra_inputs import common_of
 
 CRDS = ("computedomaincliques.resource.nvidia.com", "computedomains.resource.nvidia.com")
 IMAGE = "gpuCluster.draDriver"
@@ -71,16 +71,16 @@ def from_cluster(cluster: Cluster) -> DraDriverInputs | None:
 def whole(spec: ClusterPolicySpec, cluster: GpuCluster) -> DraDriverInputs:
     """The driver of CLUSTER, which is SPEC's."""
     driver, domains = cluster.draDriver, cluster.draDriver.computeDomains
-    on = domains.enabled is not False
+    on = domains.enabled
     return DraDriverInputs(
-        common=common_of(spec, cluster, priority=cluster.daemonsets.priorityClassName or DEFAULT_PRIORITY),
+        common=common_of(spec, cluster, priority=cluster.daemonsets.priorityClassName),
         image=image(spec, driver, "gpuCluster.draDriver"),
         pull_policy=driver.imagePullPolicy or "",
         pull_secrets=tuple(driver.imagePullSecrets),
         feature_gates=driver.featureGates,
         kubelet_dir=cluster.hostPaths.kubeletRootDir,
-        gpus=plugin(driver.gpus.kubeletPlugin, GPUS_PORT),
-        compute_domains=plugin(domains.kubeletPlugin, COMPUTE_DOMAINS_PORT) if on else None,
+        gpus=plugin(driver.gpus.kubeletPlugin),
+        compute_domains=plugin(domains.kubeletPlugin) if on else None,
         controller=program(domains.controller) if on else None,
         crds=owned_crds(spec, CRDS) if on else (),
     )
@@ -105,7 +105,7 @@ def beside_plugin(spec: ClusterPolicySpec) -> DraDriverInputs:
         pull_secrets=tuple(section.imagePullSecrets),
         feature_gates=section.featureGates,
         kubelet_dir=spec.hostPaths.kubeletRootDir,
-        compute_domains=plugin(section.kubeletPlugin, COMPUTE_DOMAINS_PORT),
+        compute_domains=plugin(section.kubeletPlugin),
         controller=program(section.controller),
         placement=placement(spec),
         clique_label=not spec.gfd.enabled,
@@ -118,10 +118,10 @@ def program(section: DraContainer) -> Program:
     return Program(env=pairs(section.env), resources=dump(section.resources))
 
 
-def plugin(section: KubeletPlugin, port: int) -> Program:
-    """The inputs of a kubelet plugin; PORT is that of its health check, where the policy names none."""
+def plugin(section: KubeletPlugin) -> Program:
+    """The inputs of a kubelet plugin."""
     check = section.healthcheck
-    return program(section).model_copy(update={"port": (check.port or port) if check.enabled is not False else 0})
+    return program(section).model_copy(update={"port": check.port if check.enabled else 0})
 
 
 def placement(spec: ClusterPolicySpec) -> tuple[dict[str, str], ...]:

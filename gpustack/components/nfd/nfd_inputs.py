@@ -99,12 +99,12 @@ class NfdInputs(Inputs):
 def from_cluster(cluster: Cluster) -> NfdInputs | None:
     """None where the policy wants neither an installation nor the rule, and nothing writes NodeFeature objects."""
     spec = cluster.spec
-    installed = spec.nfd.enabled is not False
+    installed = spec.nfd.enabled
     inside = installation(spec) if installed and not on_openshift(spec) else None
     inputs = NfdInputs(
         installation=inside,
         instance=instance(spec) if installed and inside is None else None,
-        rule=bool(spec.nfd.nodefeaturerules),
+        rule=spec.nfd.nodefeaturerules,
         finders=finders(spec, inside),
     )
     return inputs if inputs != NfdInputs() else None
@@ -171,7 +171,7 @@ def part(section: NfdPart, name: str, tolerations: list[dict[str, Any]]) -> Part
         resources=dump(section.resources) or {},
         tolerations=tuple(built_in) if section.tolerations is None else dumped(section.tolerations),
         node_selector=section.nodeSelector,
-        priority_class=section.priorityClassName or "system-node-critical",
+        priority_class=section.priorityClassName,
     )
 
 

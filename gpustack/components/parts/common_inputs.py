@@ -94,26 +94,26 @@ class Common(Inputs):
         return cls.of(cluster, cluster.spec.daemonsets, paths.driverInstallDir, paths.rootFS)
 
     @classmethod
-    def of(cls, cluster: Cluster, sets: DaemonSets, driver_dir: str | None, root_fs: str | None) -> Self:
+    def of(cls, cluster: Cluster, sets: DaemonSets, driver_dir: str, root_fs: str) -> Self:
         """What steers the DaemonSets of CLUSTER that SETS are about, where the driver and the node's root are there."""
         spec, validator = cluster.spec, cluster.spec.validator
         rolling = sets.rollingUpdate.maxUnavailable if sets.rollingUpdate else None
         return cls(
             namespace=spec.cluster.namespace,
-            labels=sets.labels or {},
-            annotations=sets.annotations or {},
-            priority_class=sets.priorityClassName or "system-node-critical",
+            labels=sets.labels,
+            annotations=sets.annotations,
+            priority_class=sets.priorityClassName,
             **({"tolerations": dumped(sets.tolerations)} if sets.tolerations else {}),
             security_context=dump(sets.podSecurityContext),
             on_delete=sets.updateStrategy == "OnDelete",
             max_unavailable=rolling if rolling and rolling.endswith("%") else int(rolling or 1),
-            root_fs=root_fs or "/",
-            driver_dir=driver_dir or DEFAULT_DRIVER_DIR,
-            install_dir=spec.toolkit.installDir or DEFAULT_INSTALL_DIR,
+            root_fs=root_fs,
+            driver_dir=driver_dir,
+            install_dir=spec.toolkit.installDir,
             runtime="crio" if cluster.engine == "cri-o" else cluster.engine,
             runtime_class=cluster.runtime_class,
             cdi=bool(spec.cdi.enabled),
-            nri=bool(spec.cdi.nriPluginEnabled),
+            nri=spec.cdi.nriPluginEnabled,
             openshift=on_openshift(spec),
             driver=bool(cluster.container_drivers),
             toolkit=bool(spec.toolkit.enabled),

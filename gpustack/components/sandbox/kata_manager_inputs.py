@@ -11,8 +11,6 @@ from ...policy.language.spec import ClusterPolicySpec
 from ..parts.common_inputs import Inputs, OperandInputs, operand, served
 from ..plugin.configs_inputs import config_text
 
-DEFAULT_ARTIFACTS = "/opt/nvidia-gpu-operator/artifacts/runtimeclasses"
-
 
 class KataRuntimeClass(Inputs):
     """A RuntimeClass and the labels of the nodes that it may run on, beside those of the manager's nodes."""
@@ -25,7 +23,7 @@ class KataManagerInputs(OperandInputs):
     """`config` is the manager's configuration file, `artifacts` the node's folder for guest kernels and images."""
 
     config: str
-    artifacts: str = DEFAULT_ARTIFACTS
+    artifacts: str
     classes: tuple[KataRuntimeClass, ...] = ()
 
 
@@ -39,7 +37,7 @@ def from_cluster(cluster: Cluster) -> KataManagerInputs | None:
     return KataManagerInputs(
         **operand(spec, section, "kataManager"),
         config=config_text(configuration(spec, section.config)),
-        artifacts=section.config.artifactsDir or DEFAULT_ARTIFACTS,
+        artifacts=section.config.artifactsDir,
         classes=tuple(KataRuntimeClass(name=each.name, node_selector=dict(each.nodeSelector)) for each in classes),
     )
 
@@ -55,5 +53,5 @@ def configuration(spec: ClusterPolicySpec, section: KataManagerConfig) -> dict[s
         if "artifacts" in each:
             each["artifacts"] = {key: value for key, value in each["artifacts"].items() if value}
             each["artifacts"]["url"] = served(spec, each["artifacts"]["url"])
-    content = {"artifactsDir": section.artifactsDir or DEFAULT_ARTIFACTS}
+    content = {"artifactsDir": section.artifactsDir}
     return {**content, "runtimeClasses": classes} if classes else content

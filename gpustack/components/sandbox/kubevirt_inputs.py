@@ -9,13 +9,11 @@ from ...cluster.mig_layouts import product_of
 from ...cluster.resolve import Cluster, resolve
 from ...cluster.virtual import mediated_devices, pci_devices
 from ...model import Finding, FindingsError
-from ...policy.language.kubevirt import KubeVirt, PermittedDevice
+from ...policy.language.kubevirt import KubeVirt, PermittedDevice, Target
 from ...policy.language.node_pools import NodePool
 from ...policy.language.spec import ClusterPolicySpec
-from ..parts.common_inputs import Inputs, on_openshift
+from ..parts.common_inputs import Inputs
 from ..refusals import refused
-
-Target = Literal["kubevirt", "hyperconverged"]
 
 
 class Device(Inputs):
@@ -57,35 +55,21 @@ def from_cluster(cluster: Cluster) -> KubeVirtInputs | None:
     mediated = permitted(
         mediated_of_pools(spec, findings), external, ((each.name, each) for each in section.mediatedDevices)
     )
-    if section.featureGates is not None and target(spec) == "hyperconverged":
+    if section.featureGates is not None and section.target == "hyperconverged":
         findings.append(refused("GPU083", "kubevirt.featureGates"))
     if not pci and not mediated and not findings:
         findings.append(refused("GPU082", "kubevirt", "kata" if cluster.kata else "none"))
     if findings:
         raise FindingsError(*findings)
-    name, namespace = place(spec)
     return KubeVirtInputs(
-        target=target(spec),
-        name=section.name or name,
-        namespace=section.namespace or namespace,
+        target=section.target,
+        name=section.name,
+        namespace=section.namespace,
         pci=pci,
         mediated=mediated,
         gates=None if section.featureGates is None else tuple(section.featureGates),
         keep_mediated=bool(mediated and spec.vgpuDeviceManager.enabled),
     )
-
-
-def target(spec: ClusterPolicySpec) -> Target:
-    """The object that holds KubeVirt's configuration: on OpenShift the HyperConverged operator's, which writes it."""
-    chosen = spec.kubevirt.target if spec.kubevirt else None
-    return chosen or ("hyperconverged" if on_openshift(spec) else "kubevirt")
-
-
-def place(spec: ClusterPolicySpec) -> tuple[str, str]:
-    """Name and namespace that the object has by default."""
-    if target(spec) == "kubevirt":
-        return "kubevirt", "kubevirt"
-    return "kubevirt-hyperconverged", "openshift-cnv" if on_openshift(spec) else "kubevirt-hyperconverged"
 
 
 def permitted(

@@ -9,7 +9,7 @@ from ...cluster.resolve import Cluster
 from ...policy.language.guards import knows_policies
 from ...policy.language.node_pools import Taint
 from ...policy.language.tenancy import Admission, Tenancy, Tenant
-from ..parts.common_inputs import DEFAULT_DRIVER_DIR, DEFAULT_INSTALL_DIR, Inputs
+from ..parts.common_inputs import Inputs
 
 HARD = ("NoSchedule", "NoExecute")
 NODE_DIRS = ("/dev", "/proc", "/sys", "/etc", "/run", "/var/run", "/var/lib/containerd", "/var/lib/docker")
@@ -132,6 +132,6 @@ def _admission(cluster: Cluster, said: Admission) -> AdmissionInputs | None:
     if said.mode == "Off" or not knows_policies(cluster.spec):
         return None
     spec = cluster.spec
-    own = (spec.hostPaths.driverInstallDir or DEFAULT_DRIVER_DIR, spec.toolkit.installDir or DEFAULT_INSTALL_DIR)
+    own = (spec.hostPaths.driverInstallDir, spec.toolkit.installDir)
     folders = dict.fromkeys((*NODE_DIRS, spec.hostPaths.kubeletRootDir, *own))
     return AdmissionInputs(mode=said.mode, folders=tuple(folders), opt_in=said.sharingOptIn)

@@ -2,16 +2,18 @@
 
 Solves: what a cluster gets comes from up to five places, and `git grep` finds only three of them. A path is written as
 people say it: driver.version, spec.driver.version, nodePools[0].os, nodePools[training].os or, as `diff` prints it,
-spec.nodePools.training.os; "" is the whole spec.
+spec.nodePools.training.os; "" is the whole spec. What nobody wrote and the language fills in is told as gpustack's own.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 from gpustack.model import InputError, Location, Path, dotted, whole
+from gpustack.policy.loading.defaults import OWN
 from gpustack.policy.loading.layers import Merged, Origin, has
 from gpustack.policy.loading.load import Loaded
 from gpustack.policy.loading.place import node
@@ -43,17 +45,33 @@ class Explained:
 
 
 def explain(loaded: Loaded, path_text: str) -> list[Explained]:
-    """Return every value at and below PATH_TEXT, in the order of the effective spec.
+    """Return every value at and below PATH_TEXT, in the order of the effective spec, then the language's defaults.
 
     Raises InputError (GPU019) for a path that can't be read, that the language does not have, or that is not set.
     """
     path = _resolve(loaded, parse(path_text))
     merged = loaded.merged
     leaves = [(leaf, origin) for leaf, origin in merged.origins.items() if leaf[: len(path)] == path]
-    return [
+    written = [
         Explained(leaf, node(merged.spec, leaf), origin, _location(loaded, leaf), _overridden(merged, leaf))
         for leaf, origin in leaves
     ]
+    return [*written, *(each for each in _filled(loaded) if each.path[: len(path)] == path)]
+
+
+def _filled(loaded: Loaded) -> Iterator[Explained]:
+    """What no part says and the models of the language fill in."""
+
+    def below(value: Any, path: Path) -> Iterator[Explained]:
+        if path in loaded.merged.origins:
+            return
+        if isinstance(value, dict | list):
+            for step, inner in value.items() if isinstance(value, dict) else enumerate(value):
+                yield from below(inner, (*path, step))
+        else:
+            yield Explained(path, value, Origin("gpustack", OWN, path), Location(OWN))
+
+    return below(loaded.spec.model_dump(mode="json", exclude_none=True), ())
 
 
 def _overridden(merged: Merged, leaf: Path) -> tuple[tuple[Any, Origin, Location], ...]:
@@ -98,7 +116,10 @@ def _resolve(loaded: Loaded, steps: list[str | int]) -> Path:
         elif isinstance(here, list):
             raise _no_item(path, step, [], len(here))
         else:
-            error = _unset(loaded, (*path, *steps[index:]))
+            asked = (*path, *steps[index:])
+            if any(each.path[: len(asked)] == asked for each in _filled(loaded)):
+                return asked
+            error = _unset(loaded, asked)
             if isinstance(error, NotSetError) and path and not isinstance(here, dict):
                 return path  # said in a short form, such as a number for its least and its most
             raise error

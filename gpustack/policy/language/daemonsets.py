@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import model_validator
 
-from .base import Section, items, mapping, section
+from .base import Own, Section, items, mapping, own, section
 from .forms import form, refuse_as
 from .types import Annotations, AtLeast0, DnsSubdomain, Labels, LabelValue, NodesText, ObjectName, TaintKey, Text
 
@@ -145,7 +145,7 @@ class DaemonSets(Section):
     """Annotations for every DaemonSet and its pods. Absent: none."""
     tolerations: list[Toleration] = items()
     """Tolerations of all pods, instead of the built-in one for the taint `nvidia.com/gpu`. Absent: the built-in one."""
-    priorityClassName: ObjectName | None = None
+    priorityClassName: Annotated[ObjectName, Own("daemonsets.priorityClassName")] = own("daemonsets.priorityClassName")
     """PriorityClass of all pods. Absent or empty: system-node-critical."""
     updateStrategy: Literal["RollingUpdate", "OnDelete"] | None = None
     """How changed DaemonSets replace their pods; the driver's is always OnDelete. Absent: RollingUpdate."""

@@ -76,7 +76,7 @@ class MetricsConfig(NamedConfigs):
 class HpcJobMapping(Section):
     """Labels that tell which batch job a GPU works for."""
 
-    enabled: bool | None = None
+    enabled: bool = False
     """Whether the exporter reads the job files. Absent: false."""
     directory: Annotated[HostPath, Own("dcgmExporter.hpcJobMapping.directory")] = own(
         "dcgmExporter.hpcJobMapping.directory"
@@ -104,16 +104,16 @@ class DcgmExporter(Operand):
     """How Prometheus finds the exporter."""
     service: ExporterService = section()
     """The Service in front of the exporter."""
-    hostPID: bool | None = None
+    hostPID: bool = False
     """Whether the exporter sees the node's processes, which per-process metrics need. Absent: false."""
     hpcJobMapping: HpcJobMapping = section()
     """Labels from a batch system such as Slurm."""
     annotations: Annotations = mapping()
     """Annotations of the exporter's pods. Absent: none."""
-    enablePodLabels: bool | None = None
+    enablePodLabels: bool = False
     """Whether metrics carry the labels of the pod that uses the GPU; the exporter may then read all pods. Absent:
     false."""
-    enablePodUID: bool | None = None
+    enablePodUID: bool = False
     """Whether metrics carry the UID of the pod that uses the GPU; the exporter may then read all pods. Absent:
     false."""
     podLabelAllowlistRegex: list[Annotated[Text, Field(min_length=1)]] = items()

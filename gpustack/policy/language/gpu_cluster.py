@@ -38,14 +38,17 @@ class DraContainer(Section):
 class Healthcheck(Section):
     """The health check of a kubelet plugin."""
 
-    enabled: bool | None = None
+    enabled: bool = True
     """Whether the plugin answers health checks and the kubelet restarts it when it does not. Absent: true."""
-    port: Port | None = None
-    """TCP port of the check in the pod. Absent: 51516 for GPUs, 51515 for compute domains."""
+    port: Port = 51515
+    """TCP port of the check in the pod. Absent: 51515."""
 
 
-GPUS_PORT, COMPUTE_DOMAINS_PORT = 51516, 51515
-"""Ports of the health checks, where the policy names none. Source: the DRA driver's chart."""
+class GpusHealthcheck(Healthcheck):
+    """The health check of the plugin that allocates GPUs. Source of both ports: the DRA driver's chart."""
+
+    port: Port = 51516
+    """TCP port of the check in the pod. Absent: 51516."""
 
 
 class KubeletPlugin(DraContainer):
@@ -55,18 +58,25 @@ class KubeletPlugin(DraContainer):
     """Its health check."""
 
 
+class GpusPlugin(KubeletPlugin):
+    """The part that allocates GPUs."""
+
+    healthcheck: GpusHealthcheck = section()
+    """Its health check."""
+
+
 class DraGpus(Section):
     """Allocation of GPUs."""
 
-    kubeletPlugin: KubeletPlugin = section()
+    kubeletPlugin: GpusPlugin = section()
     """The part that runs on every node."""
 
 
 class ComputeDomains(Section):
     """Groups of nodes that share memory over NVLink."""
 
-    enabled: bool | None = None
-    """Whether compute domains are offered. Absent: the default of the release, true."""
+    enabled: bool = True
+    """Whether compute domains are offered. Absent: true."""
     controller: DraContainer = section()
     """The controller, one per cluster."""
     kubeletPlugin: KubeletPlugin = section()
@@ -87,7 +97,7 @@ class DraDriver(ImageSource):
 class DraHostPaths(Section):
     """Where things are on the nodes."""
 
-    driverInstallDir: HostPath | None = None
+    driverInstallDir: Annotated[HostPath, Own("hostPaths.driverInstallDir")] = own("hostPaths.driverInstallDir")
     """Root of the driver's files. Absent: as `hostPaths` says. Empty: /run/nvidia/driver."""
     kubeletRootDir: Annotated[HostPath, Own("hostPaths.kubeletRootDir")] = own("hostPaths.kubeletRootDir")
     """The kubelet's folder. Absent: as `hostPaths` says. Empty: /var/lib/kubelet."""
@@ -112,7 +122,7 @@ class GpuCluster(Section):
 class ComputeDomainsBesideThePlugin(ImageSource):
     """Compute domains from the DRA driver, while the device plugin offers the GPUs."""
 
-    enabled: bool | None = None
+    enabled: bool = False
     """Whether compute domains are offered, on the nodes of the pools whose GPUs can have them. Absent: false."""
     featureGates: FeatureGates = mapping()
     """Features of the DRA driver that are switched on or off, by name. Absent: the driver's own defaults."""

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 
 Mode = Literal["Deny", "Audit", "Off"]
 Reach = Literal["reconciler", "all", "none"]
-SINCE = (1, 30)
-"""ValidatingAdmissionPolicy is stable, and a token tells its pod's node, from this Kubernetes version on."""
 
 USER = form("user_name")
 
@@ -38,10 +36,10 @@ class Writers(Section):
 class Guards(Section):
     """What the API server refuses to the stack's own accounts, and who may reach its pods."""
 
-    mode: Mode | None = None
+    mode: Mode = "Deny"
     """What happens to a request that a guard is against: `Deny` refuses it, `Audit` lets it through, warns who sent it
     and notes it in the audit log, `Off` renders no guards: the first step of leaving gpustack. Absent: Deny from
-    Kubernetes 1.30 on, which is the first that can."""
+    Kubernetes 1.30 on, which is the first that can; before it Off."""
     writers: Writers = section()
     """Who may change the stack's ConfigMaps besides the engine of `gitops`: what is in them is run, as root, on every
     GPU node. `system:masters` always may."""
@@ -54,10 +52,9 @@ class Guards(Section):
 
 def mode(spec: ClusterPolicySpec) -> Mode:
     """The mode that is rendered: Off where the API server has no such policies."""
-    return (spec.guards.mode or "Deny") if knows_policies(spec) else "Off"
+    return spec.guards.mode if knows_policies(spec) else "Off"
 
 
 def knows_policies(spec: ClusterPolicySpec) -> bool:
     """Whether the API server has the kind ValidatingAdmissionPolicy, and tokens that tell their node."""
-    minor = kubernetes.minor(spec.cluster.kubernetesVersion)
-    return tuple(int(number) for number in minor.split(".")) >= SINCE
+    return kubernetes.knows_policies(spec.cluster.kubernetesVersion)

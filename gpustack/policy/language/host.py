@@ -14,9 +14,9 @@ from .types import Annotations, HostPath, Labels, ObjectName, Text
 class HostPaths(Section):
     """Where things are on the nodes."""
 
-    rootFS: HostPath | None = None
+    rootFS: Annotated[HostPath, Own("hostPaths.rootFS")] = own("hostPaths.rootFS")
     """The node's root file system, as components see it. Absent or empty: /."""
-    driverInstallDir: HostPath | None = None
+    driverInstallDir: Annotated[HostPath, Own("hostPaths.driverInstallDir")] = own("hostPaths.driverInstallDir")
     """Root of the driver's files: another folder where the node image brings the driver. Absent or empty:
     /run/nvidia/driver."""
     kubeletRootDir: Annotated[HostPath, Own("hostPaths.kubeletRootDir")] = own("hostPaths.kubeletRootDir")
@@ -26,7 +26,7 @@ class HostPaths(Section):
 class Toolkit(Operand):
     """The container toolkit. Its `env` also says where the runtime's files and sockets are."""
 
-    installDir: HostPath | None = None
+    installDir: Annotated[HostPath, Own("toolkit.installDir")] = own("toolkit.installDir")
     """Folder on the node that the toolkit is installed into. Absent or empty: /usr/local/nvidia."""
 
 
@@ -37,7 +37,7 @@ class Cdi(Section):
     """Whether CDI is used. Absent: the default of the release, true since v25.10."""
     default: bool | None = None
     """Without effect since v25.10. Absent: not set."""
-    nriPluginEnabled: bool | None = None
+    nriPluginEnabled: bool = False
     """Whether an NRI plugin injects GPUs, without RuntimeClasses and without a change to the runtime's files. Absent:
     false."""
 
@@ -67,11 +67,11 @@ class OperatorMetrics(Section):
 class Operator(Section):
     """Settings of the operator. Those of its own pod mean nothing here: there is no such pod."""
 
-    runtimeClass: ObjectName | None = None
+    runtimeClass: Annotated[ObjectName, Own("operator.runtimeClass")] = own("operator.runtimeClass")
     """Name of the RuntimeClass for pods that use GPUs. Absent or empty: nvidia."""
-    use_ocp_driver_toolkit: bool | None = None
-    """Whether the driver is built in OpenShift's driver toolkit. Absent: yes on OpenShift, where the toolkit's image is
-    known."""
+    use_ocp_driver_toolkit: bool = True
+    """Whether the driver is built in OpenShift's driver toolkit, on OpenShift and where the toolkit's image is known.
+    Absent: true."""
     defaultRuntime: Text | None = None
     """Without effect in every release: the runtime is that of the nodes. Absent: not set."""
     labels: Labels = mapping()

@@ -19,6 +19,7 @@ RESOURCE = form("resource_name")
 VGPU_TYPE = form("vgpu_type")
 VGPU_NAME = form("vgpu_name")
 FEATURE_GATE = form("kubevirt_gate")
+Target = Literal["kubevirt", "hyperconverged"]
 
 
 class PermittedDevice(Section):
@@ -47,12 +48,12 @@ class PermittedMediatedDevice(PermittedDevice):
 class KubeVirt(Section):
     """What is added to the configuration of KubeVirt, or of the operator that writes it."""
 
-    target: Literal["kubevirt", "hyperconverged"] | None = None
+    target: Target = "kubevirt"
     """Object that holds the configuration: KubeVirt's own, or that of the HyperConverged operator, which overwrites
     KubeVirt's. Absent: hyperconverged on OpenShift, else kubevirt."""
-    name: DnsSubdomain | None = None
+    name: DnsSubdomain = "kubevirt"
     """Name of that object. Absent: kubevirt, or kubevirt-hyperconverged."""
-    namespace: DnsLabel | None = None
+    namespace: DnsLabel = "kubevirt"
     """Namespace of that object. Absent: kubevirt, or kubevirt-hyperconverged, on OpenShift openshift-cnv."""
     featureGates: list[Annotated[str, FEATURE_GATE]] | None = None
     """All feature gates of KubeVirt: its list is replaced as one. HostDevices is added to it. Only with the target

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator
 
-from .base import Section, items, mapping, own, section
+from .base import Own, Section, items, mapping, own, section
 from .daemonsets import Toleration
 from .forms import form, refuse_as
 from .operand import ImageSource, ResourceRequirements
@@ -43,17 +43,17 @@ class NfdPart(Section):
     the worker's are those for the control plane and `nvidia.com/gpu`, and what `daemonsets.tolerations` says."""
     nodeSelector: Labels = mapping()
     """Labels of the nodes that the pods may run on. Absent: any."""
-    priorityClassName: ObjectName | None = None
-    """PriorityClass of the pods. Absent or empty: the default of the release."""
+    priorityClassName: Annotated[ObjectName, Own("daemonsets.priorityClassName")] = own("daemonsets.priorityClassName")
+    """PriorityClass of the pods. Absent or empty: system-node-critical."""
 
 
 class Nfd(ImageSource):
     """Node feature discovery: an installation of our own, or one that is there already."""
 
-    enabled: bool | None = None
+    enabled: bool = True
     """Whether we install it; false where the cluster has one, which then must find PCI devices of class 03 by vendor.
     On OpenShift it asks the operator of OpenShift's catalogue for an instance. Absent: true; on OpenShift false."""
-    nodefeaturerules: bool | None = None
+    nodefeaturerules: bool = False
     """Whether the rule is rendered along that labels nodes by the loaded kernel modules of GPUDirect and GDRCopy, also
     where the cluster brings node feature discovery. Absent: false."""
     helmRelease: DnsLabel = own("nfd.helmRelease")

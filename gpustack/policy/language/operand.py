@@ -150,5 +150,8 @@ class Workload(Component):
 class Operand(Workload):
     """A pod of its own on every node that takes part."""
 
-    enabled: bool | None = None
+    hostNetwork: bool = False
+    """Whether the pod uses the node's network instead of its own. Absent: false."""
+
+    enabled: bool = False
     """Whether the component is installed. Absent: the default of the release and the platform."""

@@ -114,7 +114,7 @@ class Reconciler(ImageSource):
     """Who sets the labels of nodes: the program, rules of node feature discovery without any program
     (`nodeFeatureRule`, for clusters whose nodes bring their driver and have no MIG manager), or your own tooling
     (`none`; the program rolls drivers and MIG layouts only). Absent: program."""
-    admissionPolicy: bool | None = None
+    admissionPolicy: bool = True
     """Whether the API server holds the program to its own labels, annotations, cordons and `startupTaints`, on GPU
     nodes: access rights can't say so. Absent: true from Kubernetes 1.30 on, which is the first to know such
     policies."""
@@ -172,5 +172,5 @@ def runs(spec: ClusterPolicySpec) -> bool:
 
 def guard(spec: ClusterPolicySpec) -> guards.Mode:
     """How the API server holds the program to its own: Off where no guard of it is rendered."""
-    unguarded = spec.reconciler is not None and spec.reconciler.admissionPolicy is False
+    unguarded = spec.reconciler is not None and not spec.reconciler.admissionPolicy
     return "Off" if unguarded else guards.mode(spec)

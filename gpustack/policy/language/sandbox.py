@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
-from .base import Section, items, mapping, section
+from .base import Own, Section, items, mapping, own, section
 from .device_plugin import NamedConfigs
 from .driver import ConfigMapRef
 from .operand import DriverManager, Operand
@@ -17,9 +17,9 @@ class SandboxWorkloads(Section):
     enabled: bool | None = None
     """Whether nodes are told apart by the label `nvidia.com/gpu.workload.config`. Absent: the default of the release,
     false."""
-    defaultWorkload: Literal["container", "vm-passthrough", "vm-vgpu"] | None = None
+    defaultWorkload: Literal["container", "vm-passthrough", "vm-vgpu"] = "container"
     """What nodes without that label serve. Absent: container."""
-    mode: Literal["kubevirt", "kata"] | None = None
+    mode: Literal["kubevirt", "kata"] = own("sandboxWorkloads.mode")
     """What runs on nodes for passthrough: virtual machines of KubeVirt or Kata containers. Absent: kubevirt."""
 
 
@@ -35,7 +35,7 @@ class VgpuManager(Operand):
 class VgpuDevicesConfig(NamedConfigs):
     """Named sets of vGPU devices, in one text under the key `config.yaml`."""
 
-    default: LabelValue | None = None
+    default: Annotated[LabelValue, Own("vgpuDeviceManager.config.default")] = own("vgpuDeviceManager.config.default")
     """Set that nodes without the label `nvidia.com/vgpu.config` get. Absent or empty: default."""
 
 
@@ -84,7 +84,7 @@ class KataRuntimeClass(Section):
 class KataManagerConfig(Section):
     """Runtime classes of the Kata manager."""
 
-    artifactsDir: HostPath | None = None
+    artifactsDir: Annotated[HostPath, Own("kataManager.config.artifactsDir")] = own("kataManager.config.artifactsDir")
     """Folder on the node for kernels and images. Absent or empty: /opt/nvidia-gpu-operator/artifacts/runtimeclasses."""
     runtimeClasses: list[KataRuntimeClass] = items()
     """The runtime classes. Absent: none."""

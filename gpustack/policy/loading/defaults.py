@@ -10,6 +10,7 @@ exception: the rest of the spec is still validated, and the reader gets all mist
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import functools
 from collections.abc import Callable, Iterator, Sequence
@@ -63,7 +64,7 @@ def assemble(user: Sequence[Part]) -> tuple[Merged, list[Finding]]:
         operators = Part("release", f"the operator of release {release}", spec, because=RELEASE)
         below = [*own_ones, operators, *preset]
         above = [_derived_part(each) for each in empty_images(written.spec, operators.data)]
-    derived = [_derived_part(each) for rule in DERIVED for each in rule(written.spec)]
+    derived = derived_parts(written.spec)
     try:
         beside = gpu_cluster(written.spec, [*own_ones, *charts, *preset, *derived], user, release)
         return merge([*below, *beside, *derived, *user, *above]), findings
@@ -84,6 +85,11 @@ def own_parts(spec: dict[str, Any]) -> list[Part]:
                 items = [{"name": name, **rule.values} for name in names]
                 parts.append(Part("gpustack", OWN, {rule.name: items}, because=(rule.name,)))
     return parts
+
+
+def derived_parts(spec: dict[str, Any]) -> list[Part]:
+    """The defaults that follow from SPEC, which layers and policy say, unvalidated."""
+    return [_derived_part(each) for rule in DERIVED for each in rule(spec)]
 
 
 def mig_strategy(spec: dict[str, Any]) -> Iterator[Derived]:
@@ -138,7 +144,35 @@ def whole_artifact(spec: dict[str, Any]) -> Iterator[Derived]:
         yield Derived(where, {"revision": "latest", "path": "."}, (*where, "url"))
 
 
-DERIVED: tuple[Callable[[dict[str, Any]], Iterator[Derived]], ...] = (mig_strategy, whole_images, whole_artifact)
+def kubevirt_object(spec: dict[str, Any]) -> Iterator[Derived]:
+    """The object that KubeVirt is configured by: on OpenShift the HyperConverged operator's, which overwrites its."""
+    section, cluster = spec.get("kubevirt"), _dict(spec.get("cluster"))
+    if isinstance(section, dict):
+        named = cluster.get("platform")
+        openshift = named in platforms.names() and platforms.platform(named).openshift
+        openshift = openshift or isinstance(cluster.get("openshift"), dict)
+        target = section.get("target") or ("hyperconverged" if openshift else "kubevirt")
+        name = "kubevirt" if target == "kubevirt" else "kubevirt-hyperconverged"
+        namespace = "openshift-cnv" if openshift and name != target else name
+        yield Derived(("kubevirt",), {"target": target, "name": name, "namespace": namespace}, ("cluster",))
+
+
+def guarding(spec: dict[str, Any]) -> Iterator[Derived]:
+    """Guards are rendered where the API server knows admission policies, and tokens that tell their node."""
+    with contextlib.suppress(InputError):
+        knows = kubernetes.knows_policies(str(_dict(spec.get("cluster")).get("kubernetesVersion")))
+        yield Derived(("guards", "mode"), "Deny" if knows else "Off", KUBERNETES)
+        if isinstance(spec.get("reconciler"), dict):
+            yield Derived(("reconciler", "admissionPolicy"), knows, KUBERNETES)
+
+
+DERIVED: tuple[Callable[[dict[str, Any]], Iterator[Derived]], ...] = (
+    mig_strategy,
+    whole_images,
+    whole_artifact,
+    kubevirt_object,
+    guarding,
+)
 """Rules over what layers and policy say, unvalidated. A value that these set themselves always wins."""
 
 
