@@ -8,14 +8,13 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..model import dotted
+from ..model import Location, dotted
+from ..policy.loading.layers import Origin
 from . import common
 from .text import Code, answer
 
 if TYPE_CHECKING:
-    from ..model import Location
     from ..policy.help.explain import Explained
-    from ..policy.loading.layers import Origin
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -8,11 +8,11 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ..compiler.fleet import Progress, Project, Source
+from ..model import Body
 from . import common
 
 if TYPE_CHECKING:
-    from ..compiler.fleet import Progress, Project, Source
-    from ..model import Body
     from ..review.images.inventory import Found, Image
     from ..review.images.lock import Locked
 

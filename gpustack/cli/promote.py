@@ -18,6 +18,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ..compiler.sources import Project
 from ..model import Finding, InputError, few
 from ..policy.loading.load import ringed
 from ..policy.loading.rings import CHANGES, Change
@@ -30,7 +31,6 @@ from .saving import save
 from .text import document, plain, print_findings, printable, say
 
 if TYPE_CHECKING:
-    from ..compiler.sources import Project
     from .trees.git import Git
 
 DEEDS = {

@@ -23,11 +23,11 @@ from . import common, destination
 from .refusals import said
 from .text import document, plain, print_findings, printable, whole
 from .trees import artifacts, links
+from .trees.git import Git
 from .trees.strays import of_render
 
 if TYPE_CHECKING:
     from ..registry.client import Client
-    from .trees.git import Git
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

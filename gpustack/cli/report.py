@@ -9,13 +9,13 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ..compiler.sources import Project, Source
 from ..model import Finding, GpustackError
 from . import common
 from .saving import save
 from .text import printable, say
 
 if TYPE_CHECKING:
-    from ..compiler.sources import Project, Source
     from ..review.report.frame import Section
 
 TARGET = "report.html"

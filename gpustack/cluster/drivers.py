@@ -7,6 +7,7 @@ Three parts of the policy describe drivers: the section `driver`, `driver` of a 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
@@ -19,8 +20,6 @@ from .ownership import claims, default_driver
 from .workloads import workload
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from ..policy.language.node_pools import NodePool
     from ..policy.language.operand import EnvVar
     from ..policy.language.spec import ClusterPolicySpec

@@ -9,12 +9,11 @@ from ..policy.configurations.dcgm_csv import Metrics, read_metrics
 from ..policy.language import images
 from . import alerts, dashboards
 from .mig_layouts import Text, text_of
-from .resolve import resolve
+from .resolve import Cluster, resolve
 
 if TYPE_CHECKING:
     from ..policy.language.dcgm import Dcgm, DcgmExporter
     from ..policy.language.spec import ClusterPolicySpec
-    from .resolve import Cluster
 
 KEY = "dcgm-metrics.csv"
 """The key of the ConfigMap that `dcgmExporter.config` names."""

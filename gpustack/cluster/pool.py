@@ -9,18 +9,18 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Literal
 
+from ..catalog.gpus import Product
+from ..catalog.oses import OperatingSystem
+from ..policy.configurations.plugin_text import PluginConfig
 from . import drivers, mig_layouts, node_labels, ownership, plugin_sharing, scheduling, workloads
+from .plugin_sharing import PoolSharing
 
 if TYPE_CHECKING:
-    from ..catalog.gpus import Product
-    from ..catalog.oses import OperatingSystem
-    from ..policy.configurations.plugin_text import PluginConfig
     from ..policy.language.node_pools import NodePool
     from ..policy.language.spec import ClusterPolicySpec
     from .budgets import Budget
     from .capacity import PoolCapacity
     from .offer import PoolOffer
-    from .plugin_sharing import PoolSharing
     from .resolve import Cluster
 
 Engine = Literal["containerd", "cri-o", "docker"]

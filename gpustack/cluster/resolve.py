@@ -12,25 +12,22 @@ would travel with pickles and copies, and be compared.
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
 from . import mig_layouts, workloads
-from .drivers import NodeDriver, Source
-from .pool import EVERYWHERE, Pool
+from .drivers import Features, NodeDriver, Source
+from .pool import EVERYWHERE, Engine, Pool
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
     from ..policy.language.gpu_cluster import GpuCluster
     from ..policy.language.node_pools import NodePool
     from ..policy.language.spec import ClusterPolicySpec
     from .budgets import Fleet
     from .capacity import PoolCapacity
-    from .drivers import Features
     from .offer import Offer
-    from .pool import Engine
     from .tenancy import Grant, Unheld
 
 KEPT = 64

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from .dashboards import PEERS
 from .metrics import served, telemetry
+from .pool import Pool
 
 if TYPE_CHECKING:
     from .capacity import Range
-    from .pool import Pool
 
 
 class Series(NamedTuple):

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..model import Finding, FindingsError, Location
 from ..policy.loading.load import display
+from ..policy.loading.waivers import Waiver
 from . import dist, foreign, index, sources, versions
 from .cache import digest
 from .engine import engine_files
@@ -34,7 +35,6 @@ from .stack import RefusedError, Stack, bring_stacks, compile_stack, finding_of,
 
 if TYPE_CHECKING:
     from ..policy.language.spec import ClusterPolicySpec
-    from ..policy.loading.waivers import Waiver
 
 __all__ = ["GroupedFinding", "Outcome", "Progress", "Project", "Source", "also", "render", "stale"]
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..model import Finding, GpustackError, InputError, Location, few
-from ..policy.loading.load import display
+from ..policy.loading.load import Loaded, Memo, display
 from ..policy.loading.rings import shared_files
 from ..text.regular import read_regular
 from ..text.source import LIMIT
@@ -28,7 +28,6 @@ from .stack import finding_of, plain
 
 if TYPE_CHECKING:
     from ..policy.language.spec import ClusterPolicySpec
-    from ..policy.loading.load import Loaded, Memo
     from ..policy.loading.versions import Version
 
 Progress = Callable[[str, int, int], None]

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..catalog import gpus, nfd, oses
 from ..checks.rule import rules_over
-from ..cluster.pool import ENGINES
+from ..cluster.pool import ENGINES, Pool
 from ..model import SEVERITIES, Body, Finding
 from . import nodes, reports
 from .nodes import Hit
@@ -24,7 +24,6 @@ from .verify import Expected, folded, texts
 from .why import selected, some
 
 if TYPE_CHECKING:
-    from ..cluster.pool import Pool
     from ..policy.language.spec import ClusterPolicySpec
 
 KINDS = (

@@ -16,12 +16,12 @@ from typing import TYPE_CHECKING, Any
 from ..catalog import _data, _versions, drivers, life_cycle, oses, releases
 from ..checks.platforms.support import outside
 from ..checks.rule import RULES, all_rules
+from ..cluster.drivers import NodeDriver
 from ..model import Finding, InputError, few, numbers
 from ..policy.language import images
 from ..policy.language.cluster import on_openshift
 
 if TYPE_CHECKING:
-    from ..cluster.drivers import NodeDriver
     from ..cluster.pool import Pool
     from ..cluster.resolve import Cluster
 

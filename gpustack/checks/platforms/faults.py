@@ -6,18 +6,17 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ...catalog import _versions, faults
+from ...catalog.faults import Fault
 from ...cluster.drivers import NodeDriver, system_of
 from ...cluster.metrics import telemetry
 from ...cluster.mig_layouts import product_of
-from ...cluster.resolve import resolve
+from ...cluster.resolve import Cluster, resolve
 from ...policy.language import images
 from ...policy.language.cluster import on_openshift
+from ...policy.language.node_pools import NodePool
 from ..rule import POOLS, Hit, rule
 
 if TYPE_CHECKING:
-    from ...catalog.faults import Fault
-    from ...cluster.resolve import Cluster
-    from ...policy.language.node_pools import NodePool
     from ...policy.language.spec import ClusterPolicySpec
 
 SECTIONS = ("toolkit", "devicePlugin", "gfd", "migManager", "dcgmExporter")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...catalog import releases
 from ...catalog._lookup import nearest
-from ...cluster.resolve import resolve
+from ...cluster.resolve import Cluster, resolve
 from ...model import Body, dotted, few
 from ...policy.language import images
 from ..objects.image_uses import uses
@@ -15,7 +15,6 @@ from ..objects.pods import FOREIGN
 from ..rule import Hit, hit, meant, rule
 
 if TYPE_CHECKING:
-    from ...cluster.resolve import Cluster
     from ...policy.language.spec import ClusterPolicySpec
     from ..subjects import Render
 

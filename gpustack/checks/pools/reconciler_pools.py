@@ -9,13 +9,12 @@ from typing import TYPE_CHECKING
 from ...api.keys import DEPLOY
 from ...cluster import node_labels
 from ...cluster.ownership import KERNEL, OS_RELEASE
-from ...cluster.resolve import resolve
+from ...cluster.pool import Pool
+from ...cluster.resolve import Cluster, resolve
 from ...policy.language.reconciler import labelling, runs
 from ..rule import Hit, hit, rule
 
 if TYPE_CHECKING:
-    from ...cluster.pool import Pool
-    from ...cluster.resolve import Cluster
     from ...policy.language.spec import ClusterPolicySpec
     from ..subjects import Render
 

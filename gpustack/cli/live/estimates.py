@@ -10,11 +10,11 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
+from ...api.node_policy import NodePolicy
 from ..common import counted
 from .reading import Look
 
 if TYPE_CHECKING:
-    from ...api.node_policy import NodePolicy
     from ...reconciler.core.admission import Candidate
     from ...reconciler.core.budget import Share
 

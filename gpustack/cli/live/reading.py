@@ -12,7 +12,9 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from ...api.node_policy import NodePolicy
 from ...api.objects import Object
+from ...reconciler.core.snapshot import Snapshot
 from ...reconciler.core.spans import span
 from ...reconciler.core.view import ours, selects, views
 from ...reconciler.shell.cluster import (
@@ -36,10 +38,8 @@ from ..refusals import refusal
 from . import connect, files
 
 if TYPE_CHECKING:
-    from ...api.node_policy import NodePolicy
     from ...reconciler.core.actions import Action
     from ...reconciler.core.engine import Outlook
-    from ...reconciler.core.snapshot import Snapshot
     from ...reconciler.shell.lease import Elector
 
 T = TypeVar("T", bound=Object)

@@ -12,13 +12,12 @@ from typing import TYPE_CHECKING, Any
 from ...api import keys
 from ...model import InputError
 from ...reconciler.shell.cluster import DEPLOYMENTS, POLICIES, Cluster, Selection
-from ...reconciler.shell.lease import NAME
+from ...reconciler.shell.lease import NAME, Elector
 from ..common import counted
 from . import connect, reading
 
 if TYPE_CHECKING:
     from ...reconciler.shell.gather import Sources
-    from ...reconciler.shell.lease import Elector
     from ...reconciler.shell.uninstall import Uninstalled
 
 WAIT = 2.0

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, cast
 
 from ...catalog.kinds import FOLDER
+from ...compiler.fleet import Project, Source
 from ...gitops import engines, place
 from ...model import GpustackError, InputError
 from ...policy.loading.brought import LIST, LOCK
@@ -26,17 +27,15 @@ from .. import common
 from .artifacts import Base, merged_digests
 from .comparison import New, Sides, side_of
 from .git import Entry, Git, blob_name
-from .policies import Policies
+from .policies import Policies, Spec
 from .steered import touched, touched_above
 from .versions import stepped
 
 if TYPE_CHECKING:
-    from ...compiler.fleet import Project, Source
     from ...compiler.stack import Stack
     from ...review.diff.sides import Files, Side, Texts
     from ...review.impact.effects import Effect
     from ...review.rings import Ringed
-    from .policies import Spec
 
 
 LINKS = 8

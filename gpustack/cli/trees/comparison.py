@@ -15,16 +15,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ...catalog import kinds
+from ...compiler.fleet import Project, Source
+from ...compiler.foreign import Foreign
 from ...gitops import engines, place
 from ...model import GpustackError
 from ...policy.loading.brought import LIMITS, LIST, LOCK
 from .. import common
 from ..refusals import refusal
-from .policies import Beside, Policies, beside
+from .policies import Beside, Policies, Spec, beside
 
 if TYPE_CHECKING:
-    from ...compiler.fleet import Project, Source
-    from ...compiler.foreign import Foreign
     from ...policy.loading.acceptances import AcceptanceSpec
     from ...review.diff.objects import ObjectChange
     from ...review.diff.sides import Files, Side, Texts
@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     from ...review.steering import Content
     from ...review.versions import Step
     from ..formats.diff import Compared
-    from .policies import Spec
 
 
 @contextmanager

@@ -12,11 +12,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ...compiler.fleet import Project, Source
 from ...model import GpustackError
 from .. import common
 
 if TYPE_CHECKING:
-    from ...compiler.fleet import Project, Source
     from ...policy.language.spec import ClusterPolicySpec
     from ...review.diff.sides import Side
 

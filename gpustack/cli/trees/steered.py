@@ -14,11 +14,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ...text.regular import read_regular
-from .git import Entry, blob_name
+from .git import Entry, Git, blob_name
 
 if TYPE_CHECKING:
     from ...review.steering import Content
-    from .git import Git
 
 MARKS = {"120000": b"link\n", "100755": b"executable\n"}
 """What the content of a file that isn't plain begins with here, as review/steering.py knows it."""

@@ -18,6 +18,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ...compiler import foreign, index
+from ...compiler.dist import Change
+from ...compiler.fleet import Project, Source
 from ...compiler.foreign import WHY, Foreign
 from ...compiler.index import INDEX
 from ...gitops.place import FOLDER
@@ -28,8 +30,6 @@ from ..text import print_findings
 from .git import CONVERTED, Entry, Git, blob_name, same
 
 if TYPE_CHECKING:
-    from ...compiler.dist import Change
-    from ...compiler.fleet import Project, Source
     from .against_git import Made
 
 MISSING = "it is gone, though the policies render to it, and an engine would delete what it made of it"

@@ -11,15 +11,14 @@ from pydantic import BaseModel, ConfigDict
 
 from ...catalog.releases import release
 from ...catalog.traits import Traits
-from ...cluster.resolve import resolve
+from ...cluster.resolve import Cluster, resolve
 from ...model import Finding, FindingsError
 from ...policy.language import cluster, images
 from ...policy.language.carried import Carried
+from ...policy.language.daemonsets import DaemonSets
 from ..refusals import refused
 
 if TYPE_CHECKING:
-    from ...cluster.resolve import Cluster
-    from ...policy.language.daemonsets import DaemonSets
     from ...policy.language.spec import ClusterPolicySpec
 
 Pairs = tuple[tuple[str, str], ...]

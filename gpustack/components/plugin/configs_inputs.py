@@ -17,20 +17,19 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ...catalog import gpus, mig, plugin_config
 from ...cluster import metrics, mig_layouts
-from ...cluster.resolve import resolve
+from ...cluster.pool import Pool
+from ...cluster.resolve import Cluster, resolve
 from ...model import FindingsError
+from ...policy.configurations.mig_configs import Element
 from ...policy.language import images, reconciler
+from ...policy.language.node_pools import NodePool
+from ...policy.language.sharing import MigSharing
 from ...text.emit import emit_value
 from ..parts.common_inputs import Inputs
 from ..refusals import refused
 
 if TYPE_CHECKING:
-    from ...cluster.pool import Pool
-    from ...cluster.resolve import Cluster
-    from ...policy.configurations.mig_configs import Element
     from ...policy.language.device_plugin import NamedConfigs
-    from ...policy.language.node_pools import NodePool
-    from ...policy.language.sharing import MigSharing
     from ...policy.language.spec import ClusterPolicySpec
 
 PLUGIN, MIG, CLIENTS, METRICS, VGPU = (

@@ -15,6 +15,8 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ...cluster.ownership import OWNER
+from ...cluster.pool import Pool
+from ...cluster.resolve import Cluster
 from ...model import FindingsError
 from ...policy.language import reconciler
 from ..driver import driver_inputs as section_driver
@@ -29,8 +31,6 @@ from .rollout_inputs import health, upgrade
 
 if TYPE_CHECKING:
     from ...api.node_policy import Driver, Gpu, Mig, Spec
-    from ...cluster.pool import Pool
-    from ...cluster.resolve import Cluster
 
 CRD = "nodepolicies.gpustack.dev"
 EVERYWHERE = "all-gpu-nodes"

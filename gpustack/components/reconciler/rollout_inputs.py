@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 from ...catalog import health as known_health
 from ...cluster.resolve import resolve
 from ...policy.language import reconciler
+from ...policy.language.reconciler import PodRule, Reconciler
 from ..parts.common_inputs import dumped
 
 if TYPE_CHECKING:
     from ...api import node_policy as policy
     from ...cluster.budgets import Budget
-    from ...policy.language.reconciler import PodRule, Reconciler
     from ...policy.language.spec import ClusterPolicySpec
 
 

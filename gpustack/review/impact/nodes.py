@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...cluster import scheduling
 from ...cluster.plugin_sharing import UnknownSharing
+from ...cluster.pool import Pool
 from ...cluster.resolve import resolve
 from ...model import Body
 from ...policy.language import reconciler
@@ -18,7 +19,6 @@ from .rule import Range
 from .subject import mapping, pod
 
 if TYPE_CHECKING:
-    from ...cluster.pool import Pool
     from ...policy.language.spec import ClusterPolicySpec
 
 DEPLOY = "nvidia.com/gpu.deploy."

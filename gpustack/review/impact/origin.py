@@ -10,7 +10,7 @@ a policy, or that change though no field of the policy does, are foreign: they a
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -24,8 +24,6 @@ from .tags import split
 from .tiers import OUTAGE, PLANNED, POWER
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from ...policy.language.spec import ClusterPolicySpec
 
 FACTS = ("kubernetesVersion", "platform", "containerRuntime", "openshift")
