@@ -111,13 +111,14 @@ def changes(options: argparse.Namespace) -> list[Section]:
     if options.base is None:
         return []
     from ..review.report import changes, frame
+    from ..review.templates import each
     from .formats.diff import head, missing, verdict
     from .trees.comparison import compare
 
     with compare(options) as compared:
         lines = [f"{head(compared)}, against {options.base}", *filter(None, (verdict(compared), missing(compared)))]
         return [
-            frame.Section("review", "What changes", "".join(f"<p>{frame.prose(line)}</p>\n" for line in lines)),
+            frame.Section("review", "What changes", each("paragraph", map(frame.prose, lines))),
             changes.effects(compared.impact, compared.difference.total),
             changes.groups(compared.difference),
         ]

@@ -21,7 +21,7 @@ from ..cluster.resolve import resolve
 from ..policy.language.node_pools import NodePool
 from ..policy.language.spec import ClusterPolicySpec
 from .diff.ranges import runs
-from .templates import template
+from .templates import part, template
 
 COLUMNS = 96
 """Characters that a drawing in a terminal may take; names that need more are listed below it."""
@@ -151,35 +151,36 @@ def svg(title: str, drawings: Sequence[Drawing], *, within: str = "") -> str:
         body += text
         top = bottom + GAP
     height, ids = top - GAP + MARGIN, within or "mig"
-    size = f'viewBox="0 0 {WIDTH + 2 * MARGIN} {height}" width="{WIDTH + 2 * MARGIN}" height="{height}"'
-    return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" {size} role="img" aria-labelledby="{ids}-title {ids}-desc">\n'
-        f'<title id="{ids}-title">{escape(title)}</title>\n<desc id="{ids}-desc">{escape(description)}</desc>\n'
-        f"{'' if within else _style()}"
-        f'<rect class="ground" width="100%" height="100%"/>\n{body}</svg>\n'
+    return part(
+        "picture",
+        width=WIDTH + 2 * MARGIN,
+        height=height,
+        ids=ids,
+        title=escape(title),
+        description=escape(description),
+        style="" if within else _style(),
+        body=body,
     )
 
 
 def _bar(drawing: Drawing, top: int) -> tuple[str, int]:
     """The words and the bar of DRAWING from TOP on, and where they end."""
-    lines = [f'<text class="caption" x="{MARGIN}" y="{top + 12}">{escape(drawing.caption)}</text>\n']
+    lines = [part("caption", x=MARGIN, y=top + 12, words=escape(drawing.caption))]
     top += LINE + 2
     for words in textwrap.wrap(drawing.detail, WORDS):
-        lines.append(f'<text class="detail" x="{MARGIN}" y="{top + 10}">{escape(words)}</text>\n')
+        lines.append(part("detail", x=MARGIN, y=top + 10, words=escape(words)))
         top += LINE
     at = 0
     for name, size in _spans(drawing) if drawing.slices else ():
         x, width = MARGIN + WIDTH * at // drawing.slices, WIDTH * size // drawing.slices
         at += size
-        what = f"<title>{escape(name or 'unused')}, memory slices {at - size} to {at - 1}</title>"
-        box = f'x="{x}" y="{top}" width="{width}" height="{BAR}" rx="3"'
-        lines.append(f'<rect class="{f"g{name[0]}" if name else "unused"}" {box}>{what}</rect>\n')
+        what = f"{escape(name or 'unused')}, memory slices {at - size} to {at - 1}"
+        kind = f"g{name[0]}" if name else "unused"
+        lines.append(part("slice", kind=kind, x=x, y=top, width=width, height=BAR, what=what))
         if name:
             wide, middle = 7 * len(name) + 8, x + width // 2
-            box = f'x="{middle - wide // 2}" y="{top + 13}" width="{wide}" height="18" rx="3"'
-            lines.append(
-                f'<rect class="label" {box}/><text class="name" x="{middle}" y="{top + 26}">{escape(name)}</text>\n'
-            )
+            place = {"x": middle - wide // 2, "y": top + 13, "width": wide, "middle": middle, "line": top + 26}
+            lines.append(part("label", **place, words=escape(name)))
     return "".join(lines), top + (BAR if drawing.slices else 0)
 
 
@@ -187,9 +188,9 @@ def shared() -> str:
     """What the pictures of a page have in common. Browsers draw no pattern of a picture that is not displayed, so this
     one is, and has no size.
     """
-    return f'<svg class="unseen" width="0" height="0" aria-hidden="true">{_style()}</svg>\n'
+    return part("shared", style=_style())
 
 
 def _style() -> str:
     """Contrast of text is above 7 in both schemes; a pattern tells sizes apart where colours don't."""
-    return f"<style>\n{template('mig.css')}</style>\n{template('mig-patterns.svg')}"
+    return part("style", css=template("mig.css"), patterns=template("mig-patterns.svg").removesuffix("\n"))

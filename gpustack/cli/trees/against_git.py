@@ -27,7 +27,7 @@ from .. import common
 from .artifacts import Base, merged_digests
 from .comparison import New, Sides, side_of
 from .git import Entry, Git, blob_name
-from .policies import Policies, Spec
+from .policies import Policies
 from .steered import touched, touched_above
 from .versions import stepped
 
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from ...review.diff.sides import Files, Side, Texts
     from ...review.impact.effects import Effect
     from ...review.rings import Ringed
+    from .policies import Spec
 
 
 LINKS = 8

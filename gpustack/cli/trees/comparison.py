@@ -22,7 +22,7 @@ from ...model import GpustackError
 from ...policy.loading.brought import LIMITS, LIST, LOCK
 from .. import common
 from ..refusals import refusal
-from .policies import Beside, Policies, Spec, beside
+from .policies import Beside, Policies, beside
 
 if TYPE_CHECKING:
     from ...policy.loading.acceptances import AcceptanceSpec
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from ...review.steering import Content
     from ...review.versions import Step
     from ..formats.diff import Compared
+    from .policies import Spec
 
 
 @contextmanager

@@ -12,6 +12,7 @@ from ..diff.present import blocks, count
 from ..diff.ranges import summary
 from ..impact.effects import Effect, Impact, by_rule
 from ..impact.tiers import RED, named
+from ..templates import each, part
 from .frame import Section, prose, rule_link, text
 
 OPEN = 3
@@ -27,19 +28,18 @@ def effects(impact: Impact, total: int) -> Section:
 
 def of_rule(first: Effect, same: Sequence[Effect], total: int) -> str:
     """The effects of a rule that are of one tier, with the FIRST of them."""
-    rows = "".join(f"<li>{_row(effect, total)}</li>\n" for effect in same)
-    red, heading = first.tier <= RED, f"{text(named(first.tier).capitalize())}, {rule_link(first.rule)}"
-    remedies = "".join(f"<p>What to do: {prose(remedy)}</p>\n" for remedy in dict.fromkeys(one.remedy for one in same))
-    return (
-        f'<div class="effect{" red" if red else ""}" data-row>\n'
-        f"<h3>{heading}: {prose(first.title)}</h3>\n<ul>\n{rows}</ul>\n"
-        + (f"<p>Why: {prose(first.why)}</p>\n{remedies}" if red else "")
-        + "</div>\n"
+    return part(
+        "effect-to-accept" if first.tier <= RED else "effect",
+        heading=f"{text(named(first.tier).capitalize())}, {rule_link(first.rule)}",
+        title=prose(first.title),
+        rows=each("item", (_row(effect, total) for effect in same)),
+        why=prose(first.why),
+        remedies=each("remedy", map(prose, dict.fromkeys(one.remedy for one in same))),
     )
 
 
 def _row(effect: Effect, total: int) -> str:
-    place = f"<b>{text(effect.where)}</b>: " if effect.where else ""
+    place = f"{part('bold', body=text(effect.where))}: " if effect.where else ""
     clusters = summary(effect.clusters, total) if total > 1 and effect.clusters else ""
     parts = [*filter(None, (effect.number(), clusters))]
     said = f"; {agreement(effect)}" if agreement(effect) else ""
@@ -54,12 +54,8 @@ def groups(difference: Difference) -> Section:
 
 def block(group: Group, total: int, *, unfolded: bool) -> str:
     """One group."""
-    title = f"{summary(group.clusters, total)} ({count(group)})"
-    lines = "\n".join(_lines(group))
-    return (
-        f"<details data-row{' open' if unfolded else ''}>"
-        f'<summary>{text(title)}</summary>\n<pre tabindex="0">{lines}</pre></details>\n'
-    )
+    title = text(f"{summary(group.clusters, total)} ({count(group)})")
+    return part("changes", open=" open" if unfolded else "", title=title, lines="\n".join(_lines(group)))
 
 
 def _lines(group: Group) -> Iterator[str]:

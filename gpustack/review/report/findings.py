@@ -11,6 +11,7 @@ from ...checks import errors, pages, rule
 from ...model import Finding
 from ..diff.ranges import summary
 from ..impact.rule import all_rules
+from ..templates import each, part
 from .frame import Section, prose, rule_link, table, text
 
 _LINK = re.compile(r'href="#((?:GPU|IMP)\d+)"')
@@ -23,8 +24,8 @@ def section(findings: Sequence[tuple[Finding, tuple[str, ...]]], total: int) -> 
             rule_link(one.rule),
             text(f"{one.severity}, waived by {one.waived}" if one.waived else one.severity),
             f"{text(one.location or one.path or '')}",
-            f'<span class="prose">{prose(one.what)}</span>',
-            f'<span class="prose">{prose(one.remedy)}</span>',
+            part("prose", body=prose(one.what)),
+            part("prose", body=prose(one.remedy)),
             text(summary(clusters, total)) if clusters else "",
         ]
         for one, clusters in findings
@@ -35,12 +36,12 @@ def section(findings: Sequence[tuple[Finding, tuple[str, ...]]], total: int) -> 
 
 def meanings(parts: Iterable[Section]) -> Section:
     """The section of the rules that PARTS link to."""
-    named = {name for part in parts for name in _LINK.findall(part.body)}
+    named = {name for one in parts for name in _LINK.findall(one.body)}
     made = []
     for name, title, said in _known() if named else ():
-        body = "".join(f"<p>{prose(part)}</p>\n" for part in said.split("\n\n") if part)
         if name in named:
-            made.append(f'<article id="{name}" data-row><h3>{name}: {prose(title)}</h3>\n{body}</article>\n')
+            body = each("paragraph", (prose(said) for said in said.split("\n\n") if said))
+            made.append(part("meaning", id=name, title=prose(title), body=body))
     return Section("rules", "What the rules mean", "".join(made))
 
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from string import Template
 
 from ...model import printable
-from ..templates import template
+from ..templates import each, part, template
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,36 +35,25 @@ def text(value: object) -> str:
 
 def prose(value: object) -> str:
     """VALUE as text of the page; what it has between backticks is code."""
-    return re.sub(r"`+([^`]+)`+", r"<code>\1</code>", text(value))
+    return re.sub(r"`+([^`]+)`+", part("code"), text(value))
 
 
 def rule_link(name: str) -> str:
     """The id of a rule, which leads to what it means (`rules`)."""
-    return f'<a href="#{text(name)}">{text(name)}</a>'
+    return part("link", name=text(name))
 
 
 def table(caption: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """A table of cells that are HTML; the first of each row is its heading. Rows can be filtered."""
-    head = "".join(f'<th scope="col">{text(column)}</th>' for column in columns)
-    body = "".join(
-        f'<tr data-row><th scope="row">{first}</th>{"".join(f"<td>{cell}</td>" for cell in rest)}</tr>\n'
-        for first, *rest in rows
-    )
-    return (
-        f'<div class="wide" role="region" aria-label="{text(caption)}" tabindex="0"><table>\n'
-        f"<caption>{text(caption)}</caption>\n<thead><tr>{head}</tr></thead>\n<tbody>\n{body}</tbody></table></div>\n"
-    )
+    body = "".join(part("row", first=first, rest=each("cell", rest)) for first, *rest in rows)
+    return part("table", caption=text(caption), head=each("column", map(text, columns)), body=body)
 
 
 def page(title: str, subtitle: str, sections: Sequence[Section]) -> str:
     """The whole page."""
-    parts = [part for part in sections if part.body]
-    links = "".join(f'<li><a href="#{part.id}">{text(part.title)}</a></li>\n' for part in parts)
-    body = "".join(
-        f'<section id="{part.id}" aria-labelledby="{part.id}-title">\n'
-        f'<h2 id="{part.id}-title">{text(part.title)}</h2>\n{part.body}</section>\n'
-        for part in parts
-    )
+    parts = [one for one in sections if one.body]
+    links = "".join(part("entry", id=one.id, title=text(one.title)) for one in parts)
+    body = "".join(part("section", id=one.id, title=text(one.title), body=one.body) for one in parts)
     script = template("page.js")
     digest = base64.b64encode(hashlib.sha256(f"\n{script}".encode()).digest()).decode()  # as it stands in its element
     policy = (

@@ -15,6 +15,7 @@ from pathlib import Path
 from ...catalog import _data
 from ...policy.language.spec import ClusterPolicySpec
 from ..impact.tags import split
+from ..templates import part
 from .frame import Section, table, text
 
 COLUMNS: Mapping[str, str] = _data.read(Path(__file__).with_suffix(".yaml"))
@@ -56,7 +57,7 @@ def section(clusters: Mapping[str, Cluster]) -> Section:
 
 
 def _cell(value: str, usual: str) -> str:
-    return text(value) if value == usual else f"<strong>{text(value)}</strong>"
+    return text(value) if value == usual else part("strong", body=text(value))
 
 
 def cells(cluster: Cluster) -> dict[str, str]:

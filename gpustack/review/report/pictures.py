@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from ...policy.language.spec import ClusterPolicySpec
 from .. import mig_picture
 from ..diff.ranges import summary
+from ..templates import part
 from .frame import Section, text
 
 
@@ -20,8 +21,8 @@ def section(specs: Mapping[str, ClusterPolicySpec]) -> Section:
         if any(one.slices for one in drawn[id(spec)]):
             alike.setdefault(drawn[id(spec)], []).append(name)
     made = [
-        f"<figure data-row><figcaption><h3>{text(summary(names, len(specs)))}</h3></figcaption>\n"
-        f"{mig_picture.svg(summary(names, len(specs)), drawings, within=f'mig{number}')}</figure>\n"
+        part("figure", title=text(title), picture=mig_picture.svg(title, drawings, within=f"mig{number}"))
         for number, (drawings, names) in enumerate(alike.items(), 1)
+        for title in [summary(names, len(specs))]
     ]
     return Section("mig", "MIG", "".join([mig_picture.shared(), *made]) if made else "")

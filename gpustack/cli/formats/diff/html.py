@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from ....review.report import changes, frame
+from ....review.templates import each
 from . import Compared, head, missing, verdict
 
 
 def write(compared: Compared) -> str:
     lines = [head(compared), *filter(None, (verdict(compared), missing(compared)))]
     parts = [
-        frame.Section("summary", "What it comes to", "".join(f"<p>{frame.text(line)}</p>\n" for line in lines)),
+        frame.Section("summary", "What it comes to", each("paragraph", map(frame.text, lines))),
         changes.effects(compared.impact, compared.difference.total),
         changes.groups(compared.difference),
     ]
