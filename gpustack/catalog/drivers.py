@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from gpustack.catalog import _data, _versions, releases
 from gpustack.catalog._lookup import UnknownName
-from gpustack.model import whole
+from gpustack.model import numbers, whole
 
 if TYPE_CHECKING:
     from gpustack.catalog.gpus import Product
@@ -148,3 +148,8 @@ def precompiled_branches(release: str, os: str, kernel: str) -> tuple[int, ...]:
 def kernel_flavors(os: str) -> tuple[str, ...]:
     """The kernel flavors (suffixes of the kernel's name) that have precompiled images on OS; empty for none."""
     return tuple(_facts()["kernel_flavors"].get(os, ()))
+
+
+def gds_open_from() -> tuple[int, ...]:
+    """The first nvidia-fs, of GPUDirect Storage, that builds with the open kernel modules alone, as numbers."""
+    return numbers(_facts()["kernel_modules"]["open_required_from"])

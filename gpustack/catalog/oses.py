@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from gpustack.catalog import _data, _versions, releases
@@ -122,6 +122,11 @@ def os_tag(os: str, release: str | None = None) -> str:
 def kernels(os: str) -> tuple[str, ...]:
     """The kernel series ("6.8") that the support table lists for OS; empty where it lists none."""
     return tuple(_facts()["kernels"].get(os, ()))
+
+
+def subscription(name: str) -> Sequence[Mapping[str, str]]:
+    """The files by which nodes of the system with the ID NAME may fetch packages: path, hostPath type, target."""
+    return _facts()["subscriptions"].get(name, ())  # type: ignore[no-any-return]
 
 
 def openshift(version: str) -> Mapping[str, str]:

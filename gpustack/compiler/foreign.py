@@ -22,11 +22,13 @@ import unicodedata
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from string import Template
+from typing import TYPE_CHECKING, Literal, Self
 
 from ..gitops.engines import names
 from ..gitops.place import FOLDER
 from ..model import Finding, Location
+from ..text.refusals import Texts
 from . import beside
 from .folders import above, read
 from .index import INDEX, index_data, owner
@@ -37,16 +39,7 @@ if TYPE_CHECKING:
 
 Kind = Literal["file", "folder", "link", "mode", "case", "content", "index", "special"]
 
-WHY: Mapping[str, str] = {
-    "file": "no policy renders to it",
-    "folder": "nothing in it is what a policy renders to",
-    "link": "a link, and an engine would apply what it leads to",
-    "mode": "it can be executed, and what is rendered can't",
-    "case": "a policy renders to a path of this name in other letters, and some file systems take both for one",
-    "content": "it isn't what the policies render to",
-    "index": "it lists what no policy of this project renders to",
-    "special": "no file and no folder, but a pipe, a socket or a device",
-}
+TEXTS = Texts(__file__)
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -56,6 +49,12 @@ class Foreign:
     path: str
     kind: Kind
     why: str
+
+    @classmethod
+    def of(cls, path: str, case: str, **words: object) -> Self:
+        """PATH, which is as foreign.yaml says of CASE with WORDS."""
+        facts = TEXTS.table[case]
+        return cls(path, facts.get("kind", case), Template(facts["why"]).substitute(words))
 
     @property
     def finding(self) -> Finding:
@@ -132,7 +131,7 @@ def judge(there: Mapping[str, Thing], made: Collection[str], folders: Iterable[s
             kind = "case"
         elif path.startswith(f"{INDEX}/") and seen.kind == "file":
             kind = "index"
-        yield Foreign(path, kind, WHY[kind])
+        yield Foreign.of(path, kind)
 
 
 def all_above(paths: Iterable[str]) -> set[str]:

@@ -26,8 +26,6 @@ AUTO_FROM = 570
 """The first branch that knows kernelModuleType auto (drivers.yaml kernel_modules)."""
 BOARD = 8
 """How many GPUs the boards with NVSwitch have, from A100 on (NVIDIA AI Enterprise, NVSwitch: platform support)."""
-GDS_OPEN_FROM = (2, 17, 5)
-"""From this nvidia-fs on GPUDirect Storage builds with the open kernel modules alone (drivers.yaml kernel_modules)."""
 
 
 @rule("GPU420", "error")
@@ -170,7 +168,7 @@ def gds_needs_open_modules(cluster: Cluster) -> Iterator[Hit]:
     numbers = _numbers(images.version(spec.gds))
     for driver in cluster.drivers:
         only = driver.product is not None and drivers.minimum(driver.product).modules == "proprietary"
-        if (driver.modules == "proprietary" or (only and not driver.vgpu)) and numbers >= GDS_OPEN_FROM:
+        if (driver.modules == "proprietary" or (only and not driver.vgpu)) and numbers >= drivers.gds_open_from():
             yield about(
                 driver,
                 "spec.gds.enabled" if only else driver.paths["kernelModuleType"],

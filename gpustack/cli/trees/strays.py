@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 from ...compiler import foreign, index
 from ...compiler.dist import Change
 from ...compiler.fleet import Project, Source
-from ...compiler.foreign import WHY, Foreign
+from ...compiler.foreign import Foreign
 from ...compiler.index import INDEX
 from ...gitops.place import FOLDER
 from ...model import Finding, GpustackError, MissingToolError
@@ -32,7 +32,6 @@ from .git import CONVERTED, Entry, Git, blob_name, same
 if TYPE_CHECKING:
     from .against_git import Made
 
-MISSING = "it is gone, though the policies render to it, and an engine would delete what it made of it"
 POLICIES = f"{common.POLICIES}/"
 
 
@@ -53,17 +52,13 @@ def of_render(options: argparse.Namespace, clusters: Sequence[str] | None) -> li
         paths = fleet_paths if clusters is None else [known[name] for name in clusters if name in known]
         outcome = fleet.stale(project, paths, prune=clusters is None)
     strays = list(outcome.foreign)
-    strays += [Foreign(str(out / name), "index", WHY["index"]) for name in clusters or () if name not in known]
+    strays += [Foreign.of(str(out / name), "index") for name in clusters or () if name not in known]
     for change in outcome.changes:
         listing = [index.index_of(change.cluster)] if change.unlisted else []
         for kind, names in (("content", {*change.written, *listing}), ("file", change.removed)):
             paths_there = (os.path.normpath(out / change.cluster / name) for name in names)
             told = {each.path for each in strays}
-            strays += [
-                Foreign(path, kind, WHY[kind])  # type: ignore[arg-type]  # two of the kinds
-                for path in paths_there
-                if os.path.lexists(path) and path not in told
-            ]
+            strays += [Foreign.of(path, kind) for path in paths_there if os.path.lexists(path) and path not in told]
     return sorted([*strays, *beside_git(strays, outcome.changes, out, clusters)])
 
 
@@ -115,14 +110,14 @@ def _not_shown(git: Git, folder: str, staged: Mapping[str, Entry], written: Coll
     overlooked = git.overlooked(folder)
     for path, entry in staged.items():
         if entry.mode == "160000":
-            yield Foreign(path, "link", "a submodule of Git, whose content is in no review")
+            yield Foreign.of(path, "submodule")
         elif entry.mode == "120000" and not Path(path).is_symlink():
-            yield Foreign(path, "link", WHY["link"])
+            yield Foreign.of(path, "link")
         elif not os.path.lexists(path):
             if path not in written and entry.blob:
                 gone[path] = entry
         elif path in overlooked and not same(Path(path), entry):
-            yield Foreign(path, "content", "another content is committed than the work tree shows")
+            yield Foreign.of(path, "hidden")
     if not gone:
         return
     start = f"{folder}/{INDEX}/"
@@ -139,7 +134,7 @@ def _not_shown(git: Git, folder: str, staged: Mapping[str, Entry], written: Coll
         digest = hashlib.sha256(contents[entry.blob]).hexdigest()
         pruned = path not in overlooked and (path.startswith(start) or lists.get(whose(name), {}).get(own) == digest)
         if not pruned:
-            yield Foreign(path, "file", "it is committed and not in the work tree, and no policy renders to it")
+            yield Foreign.of(path, "missing")
 
 
 def by_index(out: Path, clusters: Sequence[str] | None = None) -> list[Foreign]:
@@ -220,7 +215,7 @@ class Proposed:
         for path, entry in staged.items():
             inside = path == self.folder or path.startswith(f"{self.folder}/")
             if entry.mode == "160000" and not inside and self.submodules.get(path) != entry:
-                yield Foreign(path, "link", "a submodule of Git, whose content is in no review")
+                yield Foreign.of(path, "submodule")
 
     def _on_disk(self, there: Mapping[str, foreign.Thing], good: Set[str]) -> Iterator[Foreign]:
         """What the work tree holds. Files that are GOOD need not be read."""
@@ -230,8 +225,8 @@ class Proposed:
             if thing.kind != "file" or thing.executable or path in good:
                 continue
             if path.startswith(f"{INDEX}/"):
-                if why := self._wrong_index(path):
-                    yield Foreign(path, "index", why)
+                if case := self._wrong_index(path):
+                    yield Foreign.of(path, case)
                 elif path not in indexes:
                     stale.add(path)
                 continue
@@ -241,26 +236,26 @@ class Proposed:
                 if self._rendered_then(path, content):
                     stale.add(path)
                 elif made:
-                    yield Foreign(path, "content", WHY["content"])
+                    yield Foreign.of(path, "content")
         yield from foreign.judge(there, {*self.made, *indexes, *stale}, {INDEX} if indexes else ())
         gone = [path for path in self.made if path not in there and path in self.merged]
         if gone and not there:
-            yield Foreign("", "folder", MISSING)
+            yield Foreign.of("", "empty")
         else:
-            yield from (Foreign(path, "content", MISSING) for path in gone)
+            yield from (Foreign.of(path, "gone") for path in gone)
 
     def _in_git(self, there: Mapping[str, foreign.Thing], staged: Mapping[str, Entry]) -> Iterator[Foreign]:
         """What Git has staged, or committed, and the work tree shows differently, or not at all."""
         for path, entry in staged.items():
             known = self.merged.get(path) == entry
             if entry.mode == "160000":
-                yield Foreign(path, "link", "a submodule of Git, whose content is in no review")
+                yield Foreign.of(path, "submodule")
             elif entry.mode == "120000" and (path not in there or there[path].kind != "link") and not known:
-                yield Foreign(path, "link", WHY["link"])
+                yield Foreign.of(path, "link")
             elif entry.mode == "100755" and path in there and not there[path].executable:
-                yield Foreign(path, "mode", WHY["mode"])
+                yield Foreign.of(path, "mode")
             elif path not in there and not known and not (path in self.made and entry.blob == self.made[path].blob):
-                yield Foreign(path, "file", "it is committed and not in the work tree, and no policy renders to it")
+                yield Foreign.of(path, "missing")
 
     def _content(self, path: str) -> bytes | None:
         """What the file PATH holds, None where it can't be read."""
@@ -293,22 +288,20 @@ class Proposed:
         return self._listed.get(cluster, {})
 
     def _wrong_index(self, path: str) -> str:
-        """What is wrong with the index PATH; "" for one that is rendered, or as it is merged."""
+        """What is wrong with the index PATH, a case; "" for one that is rendered, or as it is merged."""
         from ...compiler import fleet
 
         content = self._content(path)
         if content is None:
-            return "it can't be read"
+            return "unreadable index"
         if index.claims(content).get("project", "") and not index.owner(self.project.root, self.project.out):
-            return "it says that another project rendered the cluster"
+            return "index of another"
         if self.merged.get(path) == Entry("100644", self._name(content)):
             return ""
         source = self.sources.get(path.removeprefix(f"{INDEX}/").removesuffix(".json"))
         if source is None:
-            return WHY["index"]
-        return (
-            "" if fleet.rendered(self.project, source).indexed_as(content) else "it lists other files than are rendered"
-        )
+            return "index"
+        return "" if fleet.rendered(self.project, source).indexed_as(content) else "other index"
 
 
 def converted(odd: Sequence[tuple[str, str, str]]) -> Iterator[Foreign]:
@@ -317,8 +310,7 @@ def converted(odd: Sequence[tuple[str, str, str]]) -> Iterator[Foreign]:
         hit = [path for path, which, _ in odd if which == name]
         if hit:
             more = f" and {len(hit) - 1} more" if len(hit) > 1 else ""
-            why = f"Git's attribute {name} lets it be checked out as another than is committed{more}"
-            yield Foreign(hit[0], "content", why)
+            yield Foreign.of(hit[0], "converted", name=name, more=more)
 
 
 def listing(data: Mapping[str, object]) -> dict[str, str]:

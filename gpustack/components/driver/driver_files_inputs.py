@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Literal, NamedTuple, get_args
 
-from ...catalog.oses import OsFamily, os_family
+from ...catalog.oses import OsFamily, os_family, subscription
 from ...catalog.releases import release
 from ...model import FindingsError
 from ...policy.language.spec import ClusterPolicySpec
@@ -136,27 +136,12 @@ def subscriptions(view: DriverView, os: System, *, crio: bool) -> tuple[HostFile
     if view.driver.usePrecompiled:
         return ()
     sources = view.driver.repoConfig.configMapName and release(view.spec.release).traits.repo_replaces_subscription
-    if os.id == "rhel" and not (crio or on_openshift(view.spec) or sources):
-        return RHEL
-    return SUSE if os.id in SUSE_IDS else ()
+    if os.id == "rhel" and (crio or on_openshift(view.spec) or sources):
+        return ()
+    known = enumerate(subscription(os.id))
+    return tuple(HostFile.model_validate({"volume": f"subscription-config-{at}", **facts}) for at, facts in known)
 
 
-RHEL = tuple(
-    HostFile(volume=f"subscription-config-{index}", path=path, kind=kind, target=f"/run/secrets/{target}")
-    for index, (path, kind, target) in enumerate(
-        (
-            ("/etc/pki/entitlement", "Directory", "etc-pki-entitlement"),
-            ("/etc/yum.repos.d/redhat.repo", "File", "redhat.repo"),
-            ("/etc/rhsm", "Directory", "rhsm"),
-        )
-    )
-)
-SUSE = tuple(
-    HostFile(volume=f"subscription-config-{index}", path=path, kind=kind, target=path)
-    for index, (path, kind) in enumerate(
-        (("/etc/SUSEConnect", "FileOrCreate"), ("/etc/zypp/credentials.d", "Directory"))
-    )
-)
 SUSE_IDS = frozenset({"sles", "sl-micro"})
 SUSE_MODULES = HostFile(
     use="suse-modules", volume="lib-modules", path="/lib/modules", kind="Directory", target="/run/host/lib/modules"

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from ...catalog import drivers
 from ...catalog.releases import UnknownImage, release
 from ...cluster.pool import Pool
 from ...cluster.resolve import Cluster, resolve
@@ -248,7 +249,7 @@ def needs_open(version: str) -> bool:
     match = re.fullmatch(r"v?(\d+\.\d+\.\d+).*", version)
     if match is None:
         return version.startswith("sha256")
-    return numbers(match[1]) >= (2, 17, 5)
+    return numbers(match[1]) >= drivers.gds_open_from()
 
 
 MOVED = (

@@ -235,5 +235,5 @@ def test_stages() -> None:
 def test_off_by_policy_only() -> None:
     """Absent means installed: everything else stands on it."""
     policy: ClusterPolicySpec = common.spec()
-    assert policy.nfd.enabled is None
+    assert policy.nfd.enabled
     assert from_cluster(resolve(policy)) is not None
