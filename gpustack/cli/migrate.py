@@ -164,11 +164,11 @@ def rendered(options: argparse.Namespace) -> Render:
     """What the policy renders to, in memory."""
     import yaml
 
+    from ..cluster.resolve import resolve
     from ..compiler import fleet
     from ..gitops.plan import Plan as Engines
     from ..gitops.plan import objects, roots
     from ..moving.migrate import Render
-    from ..policy.language.cluster import on_openshift
 
     with common.project(options) as project:
         (source,) = fleet.compiled(project, [common.select_one(options.cluster)])
@@ -187,7 +187,7 @@ def rendered(options: argparse.Namespace) -> Render:
         engine_namespace=engines.engine.namespace(engines.settings) if engines else "",
         replicas=spec.reconciler.replicas if spec.reconciler else None,
         monitoring=bool(spec.cluster.monitoring),
-        openshift=on_openshift(spec.cluster),
+        openshift=resolve(spec).on_openshift,
         elsewhere=getattr(options, "suspended_elsewhere", False),
     )
 

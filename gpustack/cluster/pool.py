@@ -77,9 +77,7 @@ class Pool:
     @property
     def engine(self) -> Engine:
         """Which container runtime that is. Who says nothing has containerd, and CRI-O on OpenShift."""
-        from ..policy.language.cluster import on_openshift  # the language is pydantic, which a warm render never loads
-
-        if on_openshift(self.spec.cluster):
+        if self.cluster.on_openshift:
             return "cri-o"
         return ENGINES.get(self.runtime.partition(":")[0].lower(), "containerd")
 

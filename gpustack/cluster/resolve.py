@@ -177,6 +177,13 @@ class Cluster:
 
         return grants(self)
 
+    @cached_property
+    def on_openshift(self) -> bool:
+        """Whether it is an OpenShift cluster: its platform is one, or something particular to OpenShift is said."""
+        from ..policy.language.cluster import platform_of  # the language is pydantic, which a warm render never loads
+
+        return self.spec.cluster.openshift is not None or platform_of(self.spec.cluster).openshift
+
     @property
     def runtime_class(self) -> str:
         """The RuntimeClass of pods that use GPUs."""

@@ -19,7 +19,6 @@ from ..checks.rule import RULES, all_rules
 from ..cluster.drivers import NodeDriver
 from ..model import Finding, InputError, few, numbers
 from ..policy.language import images
-from ..policy.language.cluster import on_openshift
 
 if TYPE_CHECKING:
     from ..cluster.pool import Pool
@@ -45,7 +44,7 @@ def concerned(cluster: Cluster, asked: Asked, named: Collection[str]) -> list[Po
         raise InputError.of("GPU026", what, remedy=remedy)
     if not asked["os"] or named:
         return [there[name] for name in named] or list(cluster.pools)
-    rhcos = asked["os"][:1].isdigit() and on_openshift(cluster.spec.cluster)
+    rhcos = asked["os"][:1].isdigit() and cluster.on_openshift
     family = asked["os"].rstrip("0123456789.")
     same = [
         pool for pool in cluster.pools if rhcos or (family and (pool.said.os or family).rstrip("0123456789.") == family)
@@ -128,7 +127,7 @@ class Answers:
         """What the support table says of Kubernetes and OpenShift; what is outside of it, rules say."""
         asked, cluster, release = self.asked, self.after.spec.cluster, releases.release(self.after.spec.release)
         have, key, limits = cluster.kubernetesVersion, "kubernetes", release.kubernetes_range
-        if on_openshift(cluster):
+        if self.after.on_openshift:
             have, key = (cluster.openshift and cluster.openshift.version) or "", "openshift"
             limits = release.openshift_range
             if not oses.openshift(asked["ocp"]) and (asked["ocp"] or asked["kubernetes"]):
@@ -164,7 +163,7 @@ class Answers:
         key, rhel, series = "unknown-kernel", _RHEL_KERNEL.fullmatch(kernel), ".".join(kernel.split(".")[:2])
         flavored = any(kernel.endswith(f"-{name}") for name in drivers.kernel_flavors(system))
         openshift = pool.spec.cluster.openshift
-        if on_openshift(pool.spec.cluster):
+        if pool.cluster.on_openshift:
             there = openshift is not None and ostree in openshift.driverToolkitImages
             key = "unknown-rhcos" if ostree != self.asked["os"] else "toolkit" if there else "unknown-toolkit"
         elif not kernel and pool.said.kernel:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from gpustack.policy.language.cluster import OpenShift, on_openshift
+from gpustack.cluster.resolve import resolve
+from gpustack.policy.language.cluster import OpenShift
 from gpustack.policy.language.spec import ClusterPolicySpec
 from gpustack.policy.loading.defaults import assemble
 from gpustack.policy.loading.layers import Part
@@ -26,7 +27,7 @@ def test_defaults_of_openshift() -> None:
         assert (spec.cluster.monitoring, spec.nfd.enabled) == (True, False)
         assert spec.cluster.namespace == "nvidia-gpu-operator"
         assert spec.operator.use_ocp_driver_toolkit is True
-        assert on_openshift(spec.cluster)
+        assert resolve(spec).on_openshift
 
 
 def test_the_policy_wins() -> None:
@@ -34,7 +35,7 @@ def test_the_policy_wins() -> None:
     spec = effective(openshift={"version": "4.20"}, namespace="gpus", monitoring=False)
     assert (spec.cluster.namespace, spec.cluster.monitoring) == ("gpus", False)
     other = effective(platform="eks-al2023")
-    assert (other.cluster.namespace, other.nfd.enabled, on_openshift(other.cluster)) == ("gpu-operator", True, False)
+    assert (other.cluster.namespace, other.nfd.enabled, resolve(other).on_openshift) == ("gpu-operator", True, False)
 
 
 def test_an_empty_section_is_enough() -> None:

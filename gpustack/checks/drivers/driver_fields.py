@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from ...catalog import releases
 from ...cluster.ownership import OWNER
 from ...cluster.resolve import Cluster, resolve
-from ...policy.language.cluster import on_openshift
 from ...policy.language.reconciler import labelling
 from ...policy.language.spec import ClusterPolicySpec
 from ..rule import Hit, hit, rule
@@ -49,7 +48,7 @@ def rhcos_versions(cluster: Cluster) -> Iterator[Hit]:
     spec = cluster.spec
     images = spec.cluster.openshift.driverToolkitImages if spec.cluster.openshift else {}
     wanted = cluster.listed or spec.operator.use_ocp_driver_toolkit
-    if not on_openshift(spec.cluster) or not wanted or not (spec.driver.enabled or cluster.listed):
+    if not cluster.on_openshift or not wanted or not (spec.driver.enabled or cluster.listed):
         return
     named = any(pool.ostreeVersion for pool in spec.nodePools)
     for index, pool in enumerate(spec.nodePools):

@@ -9,10 +9,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from ...catalog import _data, _versions, crds, gpus, releases
-from ...cluster.resolve import Cluster
+from ...cluster.resolve import Cluster, resolve
 from ...model import Path, docs, dotted
 from ...policy.language import images
-from ...policy.language.cluster import on_openshift
 from ...policy.language.reconciler import labelling, runs
 from ...policy.loading.place import node, parse
 from ..dra.dra_exclusions import PLUGIN_STACK, defaults_of
@@ -99,7 +98,7 @@ def crd_of_nothing(written: Written) -> Iterator[Hit]:
     spec = written.spec
     domains = spec.gpuCluster.draDriver.computeDomains if spec.gpuCluster else None
     rendered = {
-        crds.NFD: spec.nfd.enabled and not on_openshift(spec.cluster),
+        crds.NFD: spec.nfd.enabled and not resolve(spec).on_openshift,
         crds.DRA: bool(spec.computeDomains.enabled) if domains is None else domains.enabled,
     }
     for name, owner in spec.cluster.crds.items():

@@ -9,7 +9,6 @@ from ...catalog import dcgm
 from ...cluster.metrics import telemetry
 from ...cluster.resolve import Cluster
 from ...model import Body
-from ...policy.language.cluster import on_openshift
 from ...policy.language.dcgm import Dcgm, DcgmExporter
 from ...policy.language.spec import ClusterPolicySpec
 from ...text.quantities import milliseconds, size
@@ -59,7 +58,7 @@ def monitor_without_labels(cluster: Cluster) -> Iterator[Hit]:
     spec = cluster.spec
     path, exporter, _ = telemetry(spec)
     only = exporter.serviceMonitor.additionalLabels
-    if not monitored(spec) or on_openshift(spec.cluster) or spec.cluster.monitoringLabels:
+    if not monitored(spec) or cluster.on_openshift or spec.cluster.monitoringLabels:
         return
     if only and (spec.reconciler or spec.alerts):
         yield hit(f"{path}dcgmExporter.serviceMonitor.additionalLabels", "alone")

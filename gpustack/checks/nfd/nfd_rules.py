@@ -16,7 +16,6 @@ from ...cluster.node_labels import rules_of
 from ...cluster.resolve import Cluster
 from ...model import Path, dotted
 from ...policy.language import images
-from ...policy.language.cluster import on_openshift
 from ...policy.language.nfd import OPEN_NAMESPACES, reserved
 from ...policy.language.types import LABEL_VALUE
 from ..rule import Hit, hit, meant, rule
@@ -126,7 +125,7 @@ def prefixed(cluster: Cluster) -> Iterator[Hit]:
 def discovery_of_the_network_operator(cluster: Cluster) -> Iterator[Hit]:
     """Node feature discovery, which the chart of NVIDIA's network operator brings as well."""
     spec = cluster.spec
-    if spec.cluster.networkOperator is True and spec.nfd.enabled and not on_openshift(spec.cluster):
+    if spec.cluster.networkOperator is True and spec.nfd.enabled and not cluster.on_openshift:
         yield hit("spec.cluster.networkOperator")
 
 
@@ -135,5 +134,5 @@ def old_discovery(cluster: Cluster) -> Iterator[Hit]:
     """A node feature discovery that can flood the API server."""
     spec = cluster.spec
     version, path = images.version(spec.nfd), images.version_path("spec.nfd", spec.nfd)
-    if spec.nfd.enabled and not on_openshift(spec.cluster) and () < numbers(version)[:2] < LEAST:
+    if spec.nfd.enabled and not cluster.on_openshift and () < numbers(version)[:2] < LEAST:
         yield hit(path, version=version)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from ...cluster.resolve import Cluster
 from ...model import Body
-from ...policy.language.cluster import on_openshift, platform_of
+from ...policy.language.cluster import platform_of
 from ..rule import Hit, hit, rule
 from .references import pod_template
 
@@ -112,5 +112,5 @@ def namespace_without_label(cluster: Cluster) -> Iterator[Hit]:
     """A namespace that needs the label of Pod Security, and doesn't get it from here."""
     spec, name = cluster.spec, cluster.spec.cluster.namespace
     wanted = spec.psa.enabled or platform_of(spec.cluster).psa_required
-    if wanted and not on_openshift(spec.cluster) and (name == "default" or name.startswith(CLUSTERS_OWN)):
+    if wanted and not cluster.on_openshift and (name == "default" or name.startswith(CLUSTERS_OWN)):
         yield hit("spec.cluster.namespace", name=name)

@@ -12,7 +12,6 @@ from ...cluster.metrics import telemetry
 from ...cluster.mig_layouts import product_of
 from ...cluster.resolve import Cluster, resolve
 from ...policy.language import images
-from ...policy.language.cluster import on_openshift
 from ...policy.language.node_pools import NodePool
 from ..rule import POOLS, Hit, rule
 
@@ -88,7 +87,7 @@ def _of_component(spec: ClusterPolicySpec, fault: Fault, path: str) -> Iterator[
     if "runtime" in where and not _runs(spec, where["runtime"]):
         return
     of_nodes = {"selinux", "systems", "host_driver"} & where.keys()
-    if not of_nodes or ("selinux" in where and on_openshift(spec.cluster)):
+    if not of_nodes or ("selinux" in where and resolve(spec).on_openshift):
         yield Shown(fault, path, None)
     else:
         yield from (Shown(fault, path, pool) for pool in spec.nodePools if _shows(spec, pool, where))
@@ -97,7 +96,7 @@ def _of_component(spec: ClusterPolicySpec, fault: Fault, path: str) -> Iterator[
 def _runs(spec: ClusterPolicySpec, runtime: str) -> bool:
     named = [spec.cluster.containerRuntime, *(pool.containerRuntime for pool in spec.nodePools)]
     known = [name for name in named if name]
-    return not on_openshift(spec.cluster) and (not known or any(name.startswith(runtime) for name in known))
+    return not resolve(spec).on_openshift and (not known or any(name.startswith(runtime) for name in known))
 
 
 def _shows(spec: ClusterPolicySpec, pool: NodePool, where: Mapping[str, Any]) -> bool:

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 
 from ...catalog import defaults
 from ...cluster.resolve import Cluster
-from ...policy.language.cluster import on_openshift
 from ..rule import Hit, hit, rule
 
 NAMESPACE = "nvidia-gpu-operator"
@@ -17,7 +16,7 @@ POD_PARTS = ("master", "worker", "gc")
 def openshift_runs_crio(cluster: Cluster) -> Iterator[Hit]:
     """Settings of another container runtime on OpenShift."""
     spec = cluster.spec
-    if not on_openshift(spec.cluster):
+    if not cluster.on_openshift:
         return
     why = "OpenShift runs CRI-O, on every node"
     pools = [(f"spec.nodePools[{index}]", pool.containerRuntime) for index, pool in enumerate(spec.nodePools)]
@@ -33,7 +32,7 @@ def openshift_runs_crio(cluster: Cluster) -> Iterator[Hit]:
 def namespace_of_openshift(cluster: Cluster) -> Iterator[Hit]:
     """A namespace on OpenShift that gets no labels for monitoring and Pod Security."""
     spec = cluster.spec
-    if not on_openshift(spec.cluster) or spec.cluster.namespace == NAMESPACE:
+    if not cluster.on_openshift or spec.cluster.namespace == NAMESPACE:
         return
     lost = ["metrics are not scraped by OpenShift's own Prometheus"] if spec.cluster.monitoring is not False else []
     lost += ["psa.enabled has no effect"] if spec.psa.enabled else []
@@ -45,7 +44,7 @@ def namespace_of_openshift(cluster: Cluster) -> Iterator[Hit]:
 def nfd_of_openshift(cluster: Cluster) -> Iterator[Hit]:
     """Settings for the pods of node feature discovery on OpenShift."""
     spec = cluster.spec
-    if not on_openshift(spec.cluster) or not spec.nfd.enabled:
+    if not cluster.on_openshift or not spec.nfd.enabled:
         return
     empty = type(spec.nfd)()
     own = next(rule.values["nfd"] for rule in defaults.rules() if not rule.kind)

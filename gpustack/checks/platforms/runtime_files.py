@@ -13,8 +13,8 @@ from ...api.keys import DEPLOY
 from ...catalog import platforms, releases
 from ...catalog._versions import numbers
 from ...catalog.platforms import GENERIC, Platform
-from ...cluster.resolve import Cluster
-from ...policy.language.cluster import on_openshift, platform_of
+from ...cluster.resolve import Cluster, resolve
+from ...policy.language.cluster import platform_of
 from ...policy.language.spec import ClusterPolicySpec
 from ..rule import Hit, hit, rule
 from .support import runtimes
@@ -83,7 +83,7 @@ def path_that_is_the_default(cluster: Cluster) -> Iterator[Hit]:
 def _foreign(spec: ClusterPolicySpec) -> Iterator[tuple[str, str, str, set[str]]]:
     """(path, name, file, owners) of files that are in folders of other platforms only."""
     platform = platform_of(spec.cluster)
-    if platform.name == GENERIC or on_openshift(spec.cluster):
+    if platform.name == GENERIC or resolve(spec).on_openshift:
         return
     for path, name, file in files(spec):
         whose = owners(file)
@@ -180,7 +180,7 @@ def somebody_else_writes(cluster: Cluster) -> Iterator[Hit]:
 def variable_of_another_runtime(cluster: Cluster) -> Iterator[Hit]:
     """A variable of the toolkit is about a container runtime that no node has."""
     spec = cluster.spec
-    if on_openshift(spec.cluster):
+    if cluster.on_openshift:
         return  # GPU120
     known = {name for name, _ in runtimes(spec).values()}
     for path, name, _ in variables(spec) if known else ():
@@ -261,7 +261,7 @@ def _corrected(value: str, wrong: list[str]) -> str:
 def command_that_is_elsewhere(cluster: Cluster) -> Iterator[Hit]:
     """The toolkit is to ask a command for containerd's configuration, on a platform where it has to read the file."""
     spec = cluster.spec
-    if on_openshift(spec.cluster):
+    if cluster.on_openshift:
         return
     preset = next((value for name, value in toolkit_env(cluster).items() if name in SOURCES), "")
     platform = platform_of(spec.cluster)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from ...catalog import oses, releases
 from ...catalog._versions import numbers
-from ...policy.language.cluster import on_openshift, platform_of
+from ...policy.language.cluster import platform_of
 from ..drivers.about import about
 from ..rule import Hit, hit, rule
 
@@ -65,7 +65,7 @@ def shown(version: Numbers) -> str:
 def kubernetes_in_range(cluster: Cluster) -> Iterator[Hit]:
     """The release is not documented for the cluster's version of Kubernetes."""
     spec = cluster.spec
-    if on_openshift(spec.cluster):
+    if cluster.on_openshift:
         return
     low, high = releases.release(spec.release).kubernetes_range
     have = numbers(spec.cluster.kubernetesVersion)
@@ -155,7 +155,7 @@ def nri_needs_a_newer_runtime(cluster: Cluster) -> Iterator[Hit]:
     if not releases.release(spec.release).traits.toolkit_nri_namespace:
         yield hit("spec.cdi.nriPluginEnabled", "release", release=spec.release)
     default: dict[str, tuple[str, Numbers]] = (
-        {"spec.cdi.nriPluginEnabled": ("cri-o", ())} if on_openshift(spec.cluster) else {}
+        {"spec.cdi.nriPluginEnabled": ("cri-o", ())} if cluster.on_openshift else {}
     )
     for path, (name, said) in (runtimes(spec) or default).items():
         version = said or (numbers(spec.cluster.kubernetesVersion)[:2] if name == "cri-o" else ())

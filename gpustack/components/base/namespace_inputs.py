@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ...cluster.resolve import Cluster
 from ...policy.language.cluster import platform_of
-from ..parts.common_inputs import Inputs, on_openshift, prometheus_rules
+from ..parts.common_inputs import Inputs, prometheus_rules
 
 FOREIGN = ("kube-", "openshift-")
 """Namespaces that begin so belong to the cluster, as `default` does: rendering one would let a prune delete it."""
@@ -40,7 +40,7 @@ def from_cluster(cluster: Cluster) -> NamespaceInputs | None:
     preset = platform_of(spec.cluster)
     dra = cluster.dra
     critical = spec.daemonsets.priorityClassName in SYSTEM_CRITICAL
-    trusted = not on_openshift(spec) or name == OPENSHIFT_NAMESPACE
+    trusted = not cluster.on_openshift or name == OPENSHIFT_NAMESPACE
     return NamespaceInputs(
         name=name,
         privileged=(bool(spec.psa.enabled) or preset.psa_required) and trusted,

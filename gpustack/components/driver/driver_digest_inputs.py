@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 from ...policy.language.nvidia_driver import NvidiaDriver
 from ...policy.language.spec import ClusterPolicySpec
-from ..parts.common_inputs import image, on_openshift, pairs
+from ..parts.common_inputs import image, pairs
 from .driver_files_inputs import Files, HostFile
 from .driver_pools_inputs import Target
 from .driver_settings_inputs import DriverPod
@@ -131,7 +131,7 @@ def of_modules(pod: DriverPod) -> dict[str, Value]:
 def of_openshift(own: ClusterPolicySpec, target: Target) -> dict[str, Value]:
     """What a driver has to know of OpenShift; its version counts also where nothing is built."""
     facts = own.cluster.openshift
-    if facts is None or not on_openshift(own):
+    if facts is None:
         return {}
     values: dict[str, Value] = {"OpenshiftVersion": ".".join((facts.version or "").split(".")[:2])}
     if not own.driver.usePrecompiled:

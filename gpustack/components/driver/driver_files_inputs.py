@@ -15,7 +15,7 @@ from ...catalog.oses import OsFamily, os_family, subscription
 from ...catalog.releases import release
 from ...model import FindingsError
 from ...policy.language.spec import ClusterPolicySpec
-from ..parts.common_inputs import Inputs, named_after, on_openshift
+from ..parts.common_inputs import Inputs, named_after
 from ..refusals import refused
 from .driver_pools_inputs import System
 from .driver_view import DriverView
@@ -136,7 +136,7 @@ def subscriptions(view: DriverView, os: System, *, crio: bool) -> tuple[HostFile
     if view.driver.usePrecompiled:
         return ()
     sources = view.driver.repoConfig.configMapName and release(view.spec.release).traits.repo_replaces_subscription
-    if os.id == "rhel" and (crio or on_openshift(view.spec) or sources):
+    if os.id == "rhel" and (crio or view.cluster.on_openshift or sources):
         return ()
     known = enumerate(subscription(os.id))
     return tuple(HostFile.model_validate({"volume": f"subscription-config-{at}", **facts}) for at, facts in known)

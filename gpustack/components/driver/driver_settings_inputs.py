@@ -14,7 +14,7 @@ from ...catalog.releases import release
 from ...model import Finding
 from ...policy.language.operand import DriverManager
 from ...policy.language.spec import ClusterPolicySpec
-from ..parts.common_inputs import Inputs, Pairs, dump, image, on_openshift, pairs, pull_policy
+from ..parts.common_inputs import Inputs, Pairs, dump, image, pairs, pull_policy
 from ..refusals import refused
 from .driver_files_inputs import SECTION, SUSE_IDS, SUSE_MODULES, Files, HostFile, Use, files, ordered, subscriptions
 from .driver_pools_inputs import NAME, Target
@@ -127,7 +127,7 @@ def openshift(spec: ClusterPolicySpec) -> dict[str, Any]:
     authorities of its own (operator.md 8.2). Nothing elsewhere.
     """
     facts = spec.cluster.openshift
-    if facts is None or not on_openshift(spec):
+    if facts is None:
         return {}
     proxy = facts.proxy
     # In the operator's order, as is that of drivers (driver/nvidia_drivers_inputs.py).

@@ -7,7 +7,7 @@ from package sources, which RHCOS nodes can't reach without a subscription.
 from __future__ import annotations
 
 from ...policy.language.spec import ClusterPolicySpec
-from ..parts.common_inputs import Inputs, on_openshift, served
+from ..parts.common_inputs import Inputs, served
 from .driver_view import DriverView
 
 RHCOS_LABEL = "feature.node.kubernetes.io/system-os_release.OSTREE_VERSION"
@@ -35,7 +35,7 @@ def driver_toolkits(view: DriverView) -> list[DriverToolkit]:
     whatever it serves, as the operator does it: a DaemonSet whose nodes serve something else has no pods.
     """
     spec, images = view.spec, toolkit_images(view.spec)
-    wanted = on_openshift(spec) and spec.operator.use_ocp_driver_toolkit
+    wanted = view.cluster.on_openshift and spec.operator.use_ocp_driver_toolkit
     if not wanted or not images or view.driver.usePrecompiled:
         return []
     versions = dict.fromkeys(pool.said.ostreeVersion for pool in view.pools if pool.said.ostreeVersion)

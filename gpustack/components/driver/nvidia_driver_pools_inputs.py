@@ -16,7 +16,6 @@ from ...model import Finding, FindingsError
 from ...policy.language.carried import called
 from ...policy.language.nvidia_driver import NvidiaDriver
 from ...policy.language.spec import ClusterPolicySpec
-from ..parts.common_inputs import on_openshift
 from .driver_pools_inputs import KERNEL_LABEL, OS_LABEL, System, Target, parse, unknown_kernel, unknown_os
 from .driver_settings_inputs import DriverType
 from .driver_toolkit_inputs import RHCOS_LABEL, DriverToolkit, toolkit_images
@@ -40,7 +39,7 @@ def targets_of(view: DriverView, driver: NvidiaDriver) -> list[Target]:
     """
     by_name, findings = dict[str, Target](), list[Finding]()
     spec = view.spec
-    by_rhcos = on_openshift(spec) and not driver.usePrecompiled
+    by_rhcos = view.cluster.on_openshift and not driver.usePrecompiled
     for of in view.pools:
         pool = of.said
         try:

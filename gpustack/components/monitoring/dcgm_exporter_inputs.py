@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from ...catalog.releases import release
-from ...cluster.resolve import Cluster
+from ...cluster.resolve import Cluster, resolve
 from ...policy.language.base import own
 from ...policy.language.spec import ClusterPolicySpec
-from ..parts.common_inputs import Inputs, OperandInputs, dumped, image, on_openshift, operand, prometheus_rules
+from ..parts.common_inputs import Inputs, OperandInputs, dumped, image, operand, prometheus_rules
 from ..plugin.configs_inputs import metrics_map
 
 
@@ -87,7 +87,7 @@ def from_cluster(cluster: Cluster) -> DcgmExporterInputs | None:
 
 def relabelling(spec: ClusterPolicySpec) -> Relabelling | None:
     """None but on OpenShift, with a release that does so (operator-releases.md 6.8)."""
-    if not on_openshift(spec) or release(spec.release).traits.exporter_without_relabelling:
+    if not resolve(spec).on_openshift or release(spec.release).traits.exporter_without_relabelling:
         return None
     section = spec.operator.initContainer
     return Relabelling(

@@ -16,7 +16,7 @@ from ...cluster.resolve import Cluster, resolve
 from ...policy.language import guards
 from ...policy.language.nfd import OPEN_NAMESPACES, Nfd, NfdPart, reserved
 from ...policy.language.spec import ClusterPolicySpec
-from ..parts.common_inputs import Inputs, dump, dumped, image, on_openshift, owned_crds, pull_policy
+from ..parts.common_inputs import Inputs, dump, dumped, image, owned_crds, pull_policy
 
 HELM_RELEASE, CHART = "gpu-operator", "node-feature-discovery"
 CRDS = ("nodefeaturegroups.nfd.k8s-sigs.io", "nodefeaturerules.nfd.k8s-sigs.io", "nodefeatures.nfd.k8s-sigs.io")
@@ -100,7 +100,7 @@ def from_cluster(cluster: Cluster) -> NfdInputs | None:
     """None where the policy wants neither an installation nor the rule, and nothing writes NodeFeature objects."""
     spec = cluster.spec
     installed = spec.nfd.enabled
-    inside = installation(spec) if installed and not on_openshift(spec) else None
+    inside = installation(spec) if installed and not cluster.on_openshift else None
     inputs = NfdInputs(
         installation=inside,
         instance=instance(spec) if installed and inside is None else None,

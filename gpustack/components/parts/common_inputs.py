@@ -13,7 +13,7 @@ from ...catalog.releases import release
 from ...catalog.traits import Traits
 from ...cluster.resolve import Cluster, resolve
 from ...model import Finding, FindingsError
-from ...policy.language import cluster, images
+from ...policy.language import images
 from ...policy.language.carried import Carried
 from ...policy.language.daemonsets import DaemonSets
 from ..refusals import refused
@@ -113,7 +113,7 @@ class Common(Inputs):
             runtime_class=cluster.runtime_class,
             cdi=bool(spec.cdi.enabled),
             nri=spec.cdi.nriPluginEnabled,
-            openshift=on_openshift(spec),
+            openshift=cluster.on_openshift,
             driver=bool(cluster.container_drivers),
             toolkit=bool(spec.toolkit.enabled),
             carried=tuple(spec.carried),
@@ -216,16 +216,11 @@ def pull_policy(value: str | None) -> str:
     return value or "IfNotPresent"
 
 
-def on_openshift(spec: ClusterPolicySpec) -> bool:
-    """Whether the policy is for OpenShift."""
-    return cluster.on_openshift(spec.cluster)
-
-
 def prometheus_rules(spec: ClusterPolicySpec) -> bool:
     """Whether exporters bring rules for Prometheus: on OpenShift, unless the policy says that nothing monitors there
     (operator.md 1.4).
     """
-    return on_openshift(spec) and spec.cluster.monitoring is not False
+    return resolve(spec).on_openshift and spec.cluster.monitoring is not False
 
 
 def owned_crds(spec: ClusterPolicySpec, names: tuple[str, ...]) -> tuple[str, ...]:

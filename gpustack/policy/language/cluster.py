@@ -123,11 +123,6 @@ def platform_of(cluster: ClusterFacts) -> Platform:
     return platforms.platform(cluster.platform or platforms.unnamed(openshift=cluster.openshift is not None))
 
 
-def on_openshift(cluster: ClusterFacts) -> bool:
-    """Whether CLUSTER is an OpenShift cluster: its platform is one, or something particular to OpenShift is said."""
-    return cluster.openshift is not None or platform_of(cluster).openshift
-
-
 class Cluster(ClusterFacts):
     """The cluster that a policy is for, with what must be known of it."""
 
