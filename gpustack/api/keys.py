@@ -1,4 +1,4 @@
-"""Every label, annotation and value that the program reads or writes on a node, in one place.
+"""Every label, annotation and value on a node that the program, or more than one room, reads or writes, in one place.
 
 Those below `nvidia.com/` are an interface that NVIDIA's programs share: the operands' DaemonSets select by them, and
 the driver manager and the MIG manager pause components through them (reconciler.md 1). Those below `gpustack.dev/` are
@@ -63,6 +63,7 @@ DEPLOY = "nvidia.com/gpu.deploy."
 OPERANDS = "nvidia.com/gpu.deploy.operands"
 WORKLOAD = "nvidia.com/gpu.workload.config"
 MIG_CONFIG = "nvidia.com/mig.config"
+"""Label that names a node's layout."""
 MIG_STATE = "nvidia.com/mig.config.state"
 MIG_CAPABLE = "nvidia.com/mig.capable"
 PRODUCT = "nvidia.com/gpu.product"
@@ -71,6 +72,7 @@ GUEST_DRIVER = "nvidia.com/vgpu.host-driver-version"
 PLUGIN_CONFIG = "nvidia.com/device-plugin.config"
 VGPU_CONFIG = "nvidia.com/vgpu.config"
 DRIVER_OWNER = "nvidia.com/gpu-operator.driver.owner"
+"""Label that names a node's driver (operator.md 2.3)."""
 STEERING = (PRESENT, WORKLOAD, MIG_CONFIG, MIG_STATE, PLUGIN_CONFIG, VGPU_CONFIG, DRIVER_OWNER)
 """Labels by which people, the reconciler and NVIDIA's managers say what is to run on a node."""
 UPGRADES_ENABLED = "nvidia.com/gpu-driver-upgrade-enabled"
@@ -97,6 +99,27 @@ GPU_FEATURES = tuple(f"feature.node.kubernetes.io/pci-{of}.present" for of in ("
 
 PAUSED_FOR_DRIVER = "paused-for-driver-upgrade"
 PAUSED_FOR_MIG = "paused-for-mig-change"
+
+# --- what everybody reads of nodes, and of what they offer ------------------------------------------------------------
+NVIDIA = "nvidia.com/"
+"""What NVIDIA's labels and resources begin with."""
+GPU = "nvidia.com/gpu"
+"""The resource of whole GPUs; also the key of the taint that keeps others off their nodes."""
+MPS_CAPABLE = "nvidia.com/mps.capable"
+FEATURES = "feature.node.kubernetes.io/"
+"""What labels of node feature discovery begin with."""
+OS_RELEASE = "feature.node.kubernetes.io/system-os_release."
+KERNEL = "feature.node.kubernetes.io/kernel-version.full"
+ARCH = "kubernetes.io/arch"
+
+# --- on objects that are rendered -------------------------------------------------------------------------------------
+CARRIED = f"{DOMAIN}/carried"
+"""Annotation of a DaemonSet: the fields that it carries from a live one."""
+ENFORCE = "pod-security.kubernetes.io/enforce"
+"""Label of a namespace: the level of Pod Security."""
+SCC = "openshift.io/scc"
+"""Annotation of pods: the SecurityContextConstraints that they are for."""
+COMPONENT = "app.kubernetes.io/component"
 
 # --- what other controllers read while we work on a node --------------------------------------------------------------
 SCALE_DOWN_DISABLED = "cluster-autoscaler.kubernetes.io/scale-down-disabled"

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from ..api import keys
 from ..catalog import gpus, kubevirt, vgpu
 from ..catalog.mig import IllegalProfile, UnknownProfile, resource_name
 from ..policy.language import images
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
     from ..policy.language.spec import ClusterPolicySpec
     from .pool import Pool
 
-GPU = "nvidia.com/gpu"
 Range = tuple[int, int]
 """The fewest and the most of something; equal where the number is fixed."""
 
@@ -144,7 +144,7 @@ def _profiles(pool: Pool, counts_by: str) -> dict[str, str]:
         return {}
     by_name: dict[str, list[str]] = {}
     for profile in sorted({profile for group in pool.groups or () for profile in group.layout or ()}):
-        name = GPU if counts_by == "single" else resource_name(profile, images.version(pool.spec.devicePlugin))
+        name = keys.GPU if counts_by == "single" else resource_name(profile, images.version(pool.spec.devicePlugin))
         by_name.setdefault(name, []).append(profile)
     return {name: " or ".join(profiles) for name, profiles in by_name.items()}
 
@@ -153,7 +153,7 @@ def _unshared(pool: Pool, counts_by: str) -> Counts:
     """What a node offers before sharing, by the rules of the MIG strategy COUNTS_BY."""
     product, chosen, each = pool.product, pool.layout, pool.said.gpusPerNode
     if chosen is None or (product is not None and not product.mig_capable):
-        return {GPU: each}
+        return {keys.GPU: each}
     if chosen.elements is None:
         raise _Unknown(f"what the MIG layout {chosen.name} is, isn't in the policy")
     made = pool.groups
@@ -163,13 +163,13 @@ def _unshared(pool: Pool, counts_by: str) -> Counts:
         raise _Unknown(f"the MIG layout doesn't fit on {product.name}")
     cut = [group for group in made if group.layout is not None]
     if not cut or counts_by == "none":
-        return {GPU: each}
+        return {keys.GPU: each}
     if counts_by == "single":
         return _single(pool.said, made)
     counts: Counts = {}
     for group in made:
         number = _number(pool.said, group, made)
-        for name, count in _instances(pool.spec, group).items() if group.layout is not None else [(GPU, 1)]:
+        for name, count in _instances(pool.spec, group).items() if group.layout is not None else [(keys.GPU, 1)]:
             before = counts.get(name, 0)
             counts[name] = None if number is None or before is None else before + number * count
     return {name: count for name, count in counts.items() if count != 0}
@@ -186,7 +186,7 @@ def _single(pool: NodePool, made: list[Group]) -> Counts:
         number = _number(pool, group, made)
         count = sum(group.layout.values()) if group.layout else 0
         total = None if number is None or total is None else total + number * count
-    return {GPU: total}
+    return {keys.GPU: total}
 
 
 def _number(pool: NodePool, group: Group, made: list[Group]) -> int | None:

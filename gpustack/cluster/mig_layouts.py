@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
+from ..api import keys
 from ..catalog import gpus, mig, releases
 from ..catalog.mig import IllegalProfile, config_name
 from ..model import Path, dotted
@@ -21,8 +22,6 @@ if TYPE_CHECKING:
     from ..policy.language.node_pools import NodePool
     from ..policy.language.spec import ClusterPolicySpec
 
-LABEL = "nvidia.com/mig.config"
-"""The node's label that names its layout."""
 
 DISABLED, ENABLED, BALANCED = "all-disabled", "all-enabled", "all-balanced"
 _BALANCED = {7: {1: 2, 2: 1, 3: 1}, 4: {1: 2, 2: 1}}
@@ -133,8 +132,8 @@ def choice(where: str, pool: NodePool, names: Source) -> Choice | None:
         return Choice(f"{where}.sharing.mig.devices", "", groups)
     if cut is not None and cut.config:
         return named(f"{where}.sharing.mig.config", cut.config, names, product_of(pool))
-    label = pool.nodeSelector.get(LABEL)
-    return named(f'{where}.nodeSelector["{LABEL}"]', label, names, product_of(pool)) if label else None
+    label = pool.nodeSelector.get(keys.MIG_CONFIG)
+    return named(f'{where}.nodeSelector["{keys.MIG_CONFIG}"]', label, names, product_of(pool)) if label else None
 
 
 def named(path: str, name: str, names: Source, product: gpus.Product | None) -> Choice:

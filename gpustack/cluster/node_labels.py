@@ -9,28 +9,25 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+from ..api import keys
 from ..catalog import node_labels as known
 from ..catalog.oses import UnknownOS, os_id, os_tag
 from ..model import Path, dotted
-from .ownership import KERNEL, OS_RELEASE, OWNER, PRESENT, image_selector
+from .ownership import image_selector
 
 if TYPE_CHECKING:
     from ..policy.language.node_pools import NodePool
     from ..policy.language.spec import ClusterPolicySpec
     from .pool import Pool
 
-WORKLOAD = "nvidia.com/gpu.workload.config"
-PLUGIN_CONFIG = "nvidia.com/device-plugin.config"
-VGPU_CONFIG = "nvidia.com/vgpu.config"
-
 
 def selection(spec: ClusterPolicySpec, pool: NodePool) -> dict[str, str]:
     """The labels of the nodes of POOL."""
     selector = {**pool.nodeSelector, **os_selector(pool.os or "", spec.release)}
     if pool.kernel:
-        selector[KERNEL] = pool.kernel
+        selector[keys.KERNEL] = pool.kernel
     if pool.ostreeVersion:
-        selector[f"{OS_RELEASE}OSTREE_VERSION"] = pool.ostreeVersion
+        selector[f"{keys.OS_RELEASE}OSTREE_VERSION"] = pool.ostreeVersion
     return selector
 
 
@@ -66,19 +63,19 @@ def labels(pool: Pool) -> dict[str, str]:
     said, spec = pool.said, pool.spec
     if pool.index is not None and not pool.cluster.dra:
         if pool.cluster.sandbox:
-            further[WORKLOAD] = pool.workload
+            further[keys.WORKLOAD] = pool.workload
         if pool.workload == "vm-vgpu" and said.vgpu.config:
-            further[VGPU_CONFIG] = said.vgpu.config
+            further[keys.VGPU_CONFIG] = said.vgpu.config
         if spec.devicePlugin.enabled and (said.sharing.timeSlicing or said.sharing.mps):
-            further[PLUGIN_CONFIG] = pool.name
+            further[keys.PLUGIN_CONFIG] = pool.name
     owner = pool.driver.owner if pool.driver else ""
-    return {**further, **({OWNER: owner} if owner else {})}
+    return {**further, **({keys.DRIVER_OWNER: owner} if owner else {})}
 
 
 def all_labels(pool: Pool) -> dict[str, str]:
     """Every label of these nodes that does not depend on what their GPUs can do."""
     deploy = {f"{known.DEPLOY}{name}": "true" for name in components(pool) if name != "mig-manager"}
-    return {PRESENT: "true", **deploy, **labels(pool)}
+    return {keys.PRESENT: "true", **deploy, **labels(pool)}
 
 
 def rules_of(spec: ClusterPolicySpec) -> Iterator[tuple[Path, dict[str, Any]]]:

@@ -10,14 +10,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from ..api import keys
 from ..catalog import toolkit
 from ..catalog.gpus import Product
 from ..policy.language import images, reconciler
 from ..policy.language.cluster import platform_of
 from ..policy.language.node_pools import NodePool, Taint
 from ..policy.language.reconciler import PodRule
-from .capacity import GPU
-from .mig_layouts import LABEL as MIG_LABEL
 from .plugin_sharing import PoolSharing, UnknownSharing
 from .pool import Pool
 from .resolve import Cluster
@@ -172,12 +171,12 @@ def pool_offer(pool: Pool) -> PoolOffer:
 def _labels(pool: Pool, sharing: PoolSharing | None, *, cut: bool) -> dict[str, Values]:
     """What is known of the labels of nodes of POOL once the stack runs there."""
     known: dict[str, Values] = {key: frozenset([value]) for key, value in labels_of(pool.said).items()}
-    known["nvidia.com/gpu.present"] = frozenset(["true"])
+    known[keys.PRESENT] = frozenset(["true"])
     if pool.spec.gfd.enabled and pool.workload == "container" and not pool.cluster.kata:
         known |= _discovered(pool.said, pool.product, sharing, cut=cut)
-        known["nvidia.com/gpu.product"] = _product(pool, sharing, cut=cut)
-    if cut and MIG_LABEL not in known:
-        known[MIG_LABEL] = frozenset([pool.layout.name or pool.name]) if pool.layout else None
+        known[keys.PRODUCT] = _product(pool, sharing, cut=cut)
+    if cut and keys.MIG_CONFIG not in known:
+        known[keys.MIG_CONFIG] = frozenset([pool.layout.name or pool.name]) if pool.layout else None
     return known
 
 
@@ -190,16 +189,16 @@ def _discovered(
     """
     labels: dict[str, Values] = {"nvidia.com/gpu.sharing-strategy": None}
     if sharing is not None and not cut:
-        shared = sharing.replicas(GPU) > 1
+        shared = sharing.replicas(keys.GPU) > 1
         strategy = {"mps": "mps", "timeSlicing": "time-slicing"}[sharing.kind] if shared else "none"
         labels["nvidia.com/gpu.sharing-strategy"] = frozenset([strategy])
-        labels["nvidia.com/gpu.replicas"] = frozenset([str(sharing.labelled(GPU))])
+        labels["nvidia.com/gpu.replicas"] = frozenset([str(sharing.labelled(keys.GPU))])
     if product is not None:
         major, _, minor = product.compute_capability.partition(".")
         labels["nvidia.com/gpu.family"] = frozenset([product.family])
         labels["nvidia.com/gpu.compute.major"] = frozenset([major])
         labels["nvidia.com/gpu.compute.minor"] = frozenset([minor or "0"])
-        labels["nvidia.com/mig.capable"] = frozenset(["true" if product.mig_capable else "false"])
+        labels[keys.MIG_CAPABLE] = frozenset(["true" if product.mig_capable else "false"])
     if pool.gpusPerNode is not None and not cut:
         labels["nvidia.com/gpu.count"] = frozenset([str(pool.gpusPerNode)])
     return labels
@@ -218,5 +217,5 @@ def _product(pool: Pool, sharing: PoolSharing | None, *, cut: bool) -> Values:
         if len(profiles) != 1 or "" in profiles:
             return None
         name = f"{name}-MIG-{profiles.pop().replace('+', '.')}"
-    shared = sharing.replicas(GPU) > 1 and not sharing.renamed
+    shared = sharing.replicas(keys.GPU) > 1 and not sharing.renamed
     return frozenset([f"{name}-SHARED" if shared else name])

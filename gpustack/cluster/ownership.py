@@ -17,18 +17,13 @@ from typing import TYPE_CHECKING
 from gpustack.catalog import releases
 from gpustack.catalog.oses import UnknownOS, os_id, os_tag
 
-from .scheduling import ARCH, arch_of
+from ..api import keys
+from .scheduling import arch_of
 
 if TYPE_CHECKING:
     from ..policy.language.node_pools import NodePool
     from ..policy.language.nvidia_driver import NvidiaDriver
     from ..policy.language.spec import ClusterPolicySpec
-
-OWNER = "nvidia.com/gpu-operator.driver.owner"
-"""The node label that names a node's driver. Source: operator.md 2.3."""
-PRESENT = "nvidia.com/gpu.present"
-OS_RELEASE = "feature.node.kubernetes.io/system-os_release."
-KERNEL = "feature.node.kubernetes.io/kernel-version.full"
 
 
 def default_driver(spec: ClusterPolicySpec) -> int | None:
@@ -54,12 +49,12 @@ def node_labels(spec: ClusterPolicySpec, pool: NodePool) -> dict[str, str]:
     what it says otherwise.
     """
     known = {
-        PRESENT: "true",
-        ARCH: arch_of(pool),
-        "nvidia.com/gpu.product": pool.gpuProduct,
-        "nvidia.com/gpu.workload.config": pool.workload,
-        KERNEL: pool.kernel,
-        f"{OS_RELEASE}OSTREE_VERSION": pool.ostreeVersion,
+        keys.PRESENT: "true",
+        keys.ARCH: arch_of(pool),
+        keys.PRODUCT: pool.gpuProduct,
+        keys.WORKLOAD: pool.workload,
+        keys.KERNEL: pool.kernel,
+        f"{keys.OS_RELEASE}OSTREE_VERSION": pool.ostreeVersion,
         **os_labels(pool.os or "", spec.release),
     }
     return {**{key: value for key, value in known.items() if value}, **pool.nodeSelector}
@@ -72,9 +67,9 @@ def os_labels(os: str, release: str) -> dict[str, str]:
     except UnknownOS:
         return {}
     major, dot, _ = version.partition(".")
-    labels = {f"{OS_RELEASE}ID": name, f"{OS_RELEASE}VERSION_ID.major": major}
+    labels = {f"{keys.OS_RELEASE}ID": name, f"{keys.OS_RELEASE}VERSION_ID.major": major}
     short = not dot and os_tag(f"{os}.0", release) == os
-    return labels if short else {**labels, f"{OS_RELEASE}VERSION_ID": version}
+    return labels if short else {**labels, f"{keys.OS_RELEASE}VERSION_ID": version}
 
 
 def image_selector(name: str, version: str, tag: str) -> dict[str, str]:
@@ -83,4 +78,4 @@ def image_selector(name: str, version: str, tag: str) -> dict[str, str]:
     """
     major = version.partition(".")[0]
     key, value = ("VERSION_ID.major", major) if tag == name + major else ("VERSION_ID", version)
-    return {f"{OS_RELEASE}ID": name, f"{OS_RELEASE}{key}": value}
+    return {f"{keys.OS_RELEASE}ID": name, f"{keys.OS_RELEASE}{key}": value}

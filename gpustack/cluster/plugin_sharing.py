@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
+from ..api import keys
 from ..catalog import plugin_config
 from ..policy.configurations.plugin_text import PluginConfig, Shared, read_plugin_config
 from ..policy.language import images
@@ -21,8 +22,6 @@ if TYPE_CHECKING:
     from ..policy.language.node_pools import NodePool
     from ..policy.language.spec import ClusterPolicySpec
 
-PLUGIN_LABEL = "nvidia.com/device-plugin.config"
-"""The node's label that names its configuration of the device plugin."""
 STRATEGY = "flags.migStrategy"
 _BOOLS = ("true", "false", "True", "False", "TRUE", "FALSE", "1", "0", "t", "f", "T", "F")
 """What Go's strconv.ParseBool takes."""
@@ -89,7 +88,7 @@ def configuration(spec: ClusterPolicySpec, pool: NodePool) -> PluginConfig | Non
     own = any(other.sharing.mps or other.sharing.timeSlicing for other in spec.nodePools)
     if own or not (config.name or config.data):
         return None
-    name = pool.nodeSelector.get(PLUGIN_LABEL) or config.default
+    name = pool.nodeSelector.get(keys.PLUGIN_CONFIG) or config.default
     if not name:
         return None  # the config manager falls back to an empty configuration (operator.md 7.4)
     chosen = _named(spec, config, name)

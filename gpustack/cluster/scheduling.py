@@ -13,12 +13,13 @@ from gpustack.catalog import gpus
 from gpustack.model import whole
 from gpustack.text.emit import emit_value
 
+from ..api import keys
+
 if TYPE_CHECKING:
     from gpustack.policy.language.node_pools import NodePool, Taint
 
 Toleration = Mapping[str, Any]
 
-ARCH = "kubernetes.io/arch"
 
 OF_DAEMONSETS = frozenset(
     f"node.kubernetes.io/{name}"
@@ -115,7 +116,7 @@ def unmet(expression: Mapping[str, Any], labels: Mapping[str, str]) -> bool:
 def labels_of(pool: NodePool) -> dict[str, str]:
     """What is known of the labels of POOL's nodes before anything of NVIDIA runs there."""
     arch = arch_of(pool)
-    return {"kubernetes.io/os": "linux", **({ARCH: arch} if arch else {}), **pool.nodeSelector}
+    return {"kubernetes.io/os": "linux", **({keys.ARCH: arch} if arch else {}), **pool.nodeSelector}
 
 
 def arch_of(pool: NodePool) -> str | None:

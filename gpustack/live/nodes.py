@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 from ..api import keys
 from ..api.objects import count
-from ..cluster.ownership import PRESENT
 from ..model import Body
 from .state import State, labels
 
@@ -19,7 +18,6 @@ if TYPE_CHECKING:
 DRIVER_VERSION = "nvidia.com/cuda.driver-version.full"
 """GPU feature discovery's label with the version of the driver that is loaded."""
 MIG_MANAGER = f"{keys.DEPLOY}mig-manager"
-RESOURCES = "nvidia.com/"
 
 
 @dataclass(frozen=True)
@@ -144,13 +142,13 @@ def _offered(pool: Pool, node: Body) -> Iterator[Hit]:
     state, wanted = given.get(keys.MIG_STATE, ""), pool.said.sharing.mig
     if state and state != "success":
         yield Hit("LIV502", f"{keys.MIG_STATE} is {state}", name, f"{pool.path}.sharing")
-    elif wanted is not None and given.get(PRESENT) == "true" and not state:
+    elif wanted is not None and given.get(keys.PRESENT) == "true" and not state:
         yield Hit("LIV502", f"{keys.MIG_STATE} is not set", name, f"{pool.path}.sharing")
     expected = pool.capacity.per_node
     if not expected:
         return
     allocatable = (node.get("status") or {}).get("allocatable") or {}
-    offers = {key: count(str(value)) for key, value in allocatable.items() if key.startswith(RESOURCES)}
+    offers = {key: count(str(value)) for key, value in allocatable.items() if key.startswith(keys.NVIDIA)}
     for resource, number in expected.items():
         has = offers.pop(resource, 0)
         if has != number if number is not None else has == 0:

@@ -17,7 +17,7 @@ from .state import State, kind_of, labels
 OPERATOR = "gpu-operator"
 FIELDS = 3
 """How many fields of an object are named."""
-DRIVER = ("app.kubernetes.io/component", "nvidia-driver")
+DRIVER = (keys.COMPONENT, "nvidia-driver")
 NOTHING: tuple[Any, ...] = ({}, [], "", None, False, 0)
 """What the API leaves out where it is the default."""
 
@@ -101,7 +101,7 @@ def operator(rendered: Sequence[Body], namespace: str, state: State) -> Iterator
     copied = any(body["kind"] == "ClusterPolicy" for body in rendered)
     for body in state.of("Deployment", namespace):
         ours = body["metadata"]["name"] == OPERATOR
-        component = (body["metadata"].get("labels") or {}).get("app.kubernetes.io/component") == OPERATOR
+        component = (body["metadata"].get("labels") or {}).get(keys.COMPONENT) == OPERATOR
         if not ours and not component:
             continue
         if (body.get("status") or {}).get("readyReplicas"):

@@ -12,6 +12,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from ..api import keys
 from ..catalog import gpus, nfd, oses
 from ..checks.rule import rules_over
 from ..cluster.pool import ENGINES, Pool
@@ -31,8 +32,6 @@ KINDS = (
     *(Kind("nvidia.com/v1", "ClusterPolicy"), Kind("nfd.k8s-sigs.io/v1alpha1", "NodeFeature")),
 )
 """What is listed, in all namespaces."""
-SYSTEM = "feature.node.kubernetes.io/system-os_release."
-ENFORCE = "pod-security.kubernetes.io/enforce"
 NFD_NODE = "nfd.node.kubernetes.io/node-name"
 SHARE = 0.1
 """How much of a GPU's nominal memory may be missing: error correction takes 6 % where it is kept in memory (L4)."""
@@ -108,7 +107,7 @@ def _pool_of(pools: Sequence[Pool], node: Body) -> Pool | None:
 def told(node: Body) -> dict[str, Any]:
     """What NODE tells of itself, by the names of a pool's fields; what it doesn't tell is left out."""
     info, given = (node.get("status") or {}).get("nodeInfo") or {}, labels(node)
-    named = f"{given.get(f'{SYSTEM}ID', '')}{given.get(f'{SYSTEM}VERSION_ID', '')}"
+    named = f"{given.get(f'{keys.OS_RELEASE}ID', '')}{given.get(f'{keys.OS_RELEASE}VERSION_ID', '')}"
     facts: dict[str, Any] = {
         "os": named or oses.of_image(str(info.get("osImage") or "")),
         "kernel": nfd.kernel(str(info.get("kernelVersion") or "")),
@@ -153,8 +152,8 @@ def agrees(field: str, said: Any, has: Any) -> bool:
 def _operators(state: State) -> Iterator[Hit]:
     """The operator: its Deployment, or what it is set to."""
     for body in (*state.of("Deployment"), *state.of("ClusterPolicy")):
-        name = {body["metadata"]["name"], labels(body).get("app.kubernetes.io/component")}
-        theirs = body["kind"] == "ClusterPolicy" and body["apiVersion"].startswith("nvidia.com/")
+        name = {body["metadata"]["name"], labels(body).get(keys.COMPONENT)}
+        theirs = body["kind"] == "ClusterPolicy" and body["apiVersion"].startswith(keys.NVIDIA)
         if theirs or OPERATOR in name:
             yield Hit("PRE101", f"{body['kind']} {'/'.join(filter(None, name_of(body)))} is there")
 
@@ -185,9 +184,9 @@ def _does(expected: Expected, section: str) -> bool:
 def _admitted(expected: Expected, state: State) -> Iterator[Hit]:
     """Pod Security of the namespace, where the render doesn't set it itself."""
     spaces = (*state.of("Namespace"), *(each for each in expected.rendered if each.get("kind") == "Namespace"))
-    level = {name_of(body)[1]: labels(body)[ENFORCE] for body in spaces if ENFORCE in labels(body)}
+    level = {name_of(body)[1]: labels(body)[keys.ENFORCE] for body in spaces if keys.ENFORCE in labels(body)}
     if (said := level.get(expected.namespace, "privileged")) != "privileged":
-        yield Hit("PRE103", f"the namespace {expected.namespace} has {ENFORCE}={said}", path="spec.psa")
+        yield Hit("PRE103", f"the namespace {expected.namespace} has {keys.ENFORCE}={said}", path="spec.psa")
 
 
 def _of_rules(spec: ClusterPolicySpec, seen: Iterable[Seen], counts: Callable[[Finding], bool]) -> Iterator[Finding]:

@@ -250,7 +250,7 @@ def _quotas(state: State, space: str) -> Iterator[Finding]:
         status = quota.get("status") or {}
         for key, most in (status.get("hard") or {}).items():
             used = str((status.get("used") or {}).get(key, "0"))
-            if "nvidia.com/" in key and count(used) >= count(str(most)):
+            if keys.NVIDIA in key and count(used) >= count(str(most)):
                 yield cause(
                     "quota", f"ResourceQuota {space}/{quota['metadata']['name']}: {used} of {most} {key} are used"
                 )

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from ..api import keys
 from ..catalog import object_kinds
 from ..checks.objects.pods import amount_of
 from ..checks.rule import rules_over
@@ -21,7 +22,7 @@ from ..policy.loading.place import node
 
 NVIDIA = "nvidia"
 """What is in the names of resources that this stack may offer."""
-GPU, SHARED, MIG = "nvidia.com/gpu", ".shared", "nvidia.com/mig-"
+GPU, SHARED, MIG = keys.GPU, ".shared", "nvidia.com/mig-"
 
 
 KINDS: dict[tuple[str, str], Path] = {kind: path for kind, (path,) in object_kinds.grouped("pods").items()}

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ...api import keys
 from ...catalog.texts import releases_with
 from ...cluster.resolve import Cluster
 from ...model import Body
 from ...policy.language.carried import Carried, misfits
 from ..rule import Hit, hit, rule
 from ..subjects import Render
-
-HOLDS = "gpustack.dev/carried"
-"""The annotation of a DaemonSet whose template is carried."""
 
 
 @rule("GPU185", "error")
@@ -48,7 +46,7 @@ def what_is_carried_has_a_place(render: Render) -> Iterator[Hit]:
         elif body is None:
             near = ", ".join(sorted(sets))
             yield hit(f"{path}.name", "name", carried=carried.name, near=near, section=path)
-        elif HOLDS not in body["metadata"].get("annotations", {}):
+        elif keys.CARRIED not in body["metadata"].get("annotations", {}):
             for field, missing in misfits(carried, body["spec"]["template"]["spec"]):
                 yield hit(f"{path}.{field}", "place", carried=carried.name, missing=missing)
 
@@ -61,7 +59,7 @@ def what_is_carried_still_holds(render: Render) -> Iterator[Hit]:
     sets = daemonsets(render)
     for index, carried in enumerate(render.spec.carried):
         body = sets.get(carried.called or carried.name)
-        if body is None or HOLDS in body["metadata"].get("annotations", {}) or not beside_the_name(carried):
+        if body is None or keys.CARRIED in body["metadata"].get("annotations", {}) or not beside_the_name(carried):
             continue
         if not misfits(carried, body["spec"]["template"]["spec"]):
             kept = f", all but name, origin and called: it is still called {carried.called}" if carried.called else ""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ...api import keys
 from ...catalog import releases
-from ...cluster.ownership import OWNER
 from ...cluster.resolve import Cluster, resolve
 from ...policy.language.reconciler import labelling
 from ...policy.language.spec import ClusterPolicySpec
@@ -102,7 +102,7 @@ def nodes_are_assigned_by_label(cluster: Cluster) -> Iterator[Hit]:
     traits = releases.release(spec.release).traits
     pools = [index for index, pool in enumerate(spec.nodePools) if pool.driver is not None and spec.driver.enabled]
     if cluster.listed and spec.drivers and traits.driver_owner_label:
-        yield hit("spec.drivers", "drivers", label=OWNER, driver=spec.drivers[0].name)
+        yield hit("spec.drivers", "drivers", label=keys.DRIVER_OWNER, driver=spec.drivers[0].name)
     elif pools and not cluster.listed:
         pool = spec.nodePools[pools[0]]
-        yield hit(f"spec.nodePools[{pools[0]}].driver", "pools", pool_name=pool.name, label=OWNER)
+        yield hit(f"spec.nodePools[{pools[0]}].driver", "pools", pool_name=pool.name, label=keys.DRIVER_OWNER)

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ...api import keys
 from ...catalog import releases
-from ...cluster.ownership import OWNER, is_default
+from ...cluster.ownership import is_default
 from ...cluster.resolve import Cluster
 from ...policy.language.spec import ClusterPolicySpec
 from ..pools.pools import both, overlaps
@@ -61,10 +62,16 @@ def one_default_driver(cluster: Cluster) -> Iterator[Hit]:
 def drivers_and_labels(cluster: Cluster) -> Iterator[Hit]:
     """A driver that selects nodes by the label which says whose driver they get, or that has too long a name for it."""
     for index, driver in enumerate(cluster.spec.drivers):
-        if OWNER in driver.nodeSelector:
-            yield hit(f"spec.drivers[{index}].nodeSelector", "selector", driver=driver.name, label=OWNER)
+        if keys.DRIVER_OWNER in driver.nodeSelector:
+            yield hit(f"spec.drivers[{index}].nodeSelector", "selector", driver=driver.name, label=keys.DRIVER_OWNER)
         if len(driver.name) > LABEL_VALUE:
-            yield hit(f"spec.drivers[{index}].name", "name", length=len(driver.name), most=LABEL_VALUE, label=OWNER)
+            yield hit(
+                f"spec.drivers[{index}].name",
+                "name",
+                length=len(driver.name),
+                most=LABEL_VALUE,
+                label=keys.DRIVER_OWNER,
+            )
 
 
 @rule("GPU133", "warning")

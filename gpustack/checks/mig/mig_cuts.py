@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
+from ...api import keys
 from ...catalog import gpus, mig
 from ...catalog.mig import IllegalProfile, ProfileName, UnknownProfile
-from ...cluster.mig_layouts import LABEL, Choice, Source, product_of
+from ...cluster.mig_layouts import Choice, Source, product_of
 from ...cluster.node_labels import labels_of_rules
 from ...cluster.resolve import resolve
 from ...model import dotted
@@ -71,7 +72,7 @@ def subject(spec: ClusterPolicySpec) -> Subject | None:
     cluster = resolve(spec)
     if cluster.dra:
         return None
-    asked = any(pool.sharing.mig or LABEL in pool.nodeSelector for pool in spec.nodePools)
+    asked = any(pool.sharing.mig or keys.MIG_CONFIG in pool.nodeSelector for pool in spec.nodePools)
     if not (asked or spec.migManager.config.data or spec.migManager.config.name or labelled(spec)):
         return None
     chosen = [(index, pool.said, pool.layout) for index, pool in enumerate(cluster.pools)]
@@ -81,7 +82,7 @@ def subject(spec: ClusterPolicySpec) -> Subject | None:
 
 def labelled(spec: ClusterPolicySpec) -> list[tuple[str, str]]:
     """Layouts that NodeFeatureRules of the policy give to nodes: the path of the label, and the layout's name."""
-    return [(path, name) for path, key, name in labels_of_rules(spec) if key == LABEL]
+    return [(path, name) for path, key, name in labels_of_rules(spec) if key == keys.MIG_CONFIG]
 
 
 def cuts(seen: Subject) -> Iterator[Cut]:

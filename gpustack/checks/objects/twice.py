@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ...api import keys
 from ...cluster.resolve import Cluster
 from ...model import Body
 from ...policy.language.cluster import platform_of
@@ -12,7 +13,6 @@ from .references import pod_template
 
 NFD, PLUGIN = "node-feature-discovery", "nvidia-device-plugin"
 NFD_PARTS = ("nfd-worker", "nfd-master", "nfd-gc", "nfd-topology-updater", "nfd-controller-manager")
-ENFORCE = "pod-security.kubernetes.io/enforce"
 CLUSTERS_OWN = ("kube-", "openshift-")
 STRICT = ("baseline", "restricted")
 INSTALLING = {"HelmRelease", "Application", "HelmChart"}
@@ -88,10 +88,10 @@ def strict_namespace(cluster: Cluster) -> Iterator[Hit]:
     spec = cluster.spec
     for index, body in enumerate(spec.extraObjects):
         labels = body["metadata"].get("labels")
-        level = labels.get(ENFORCE) if isinstance(labels, dict) else None
+        level = labels.get(keys.ENFORCE) if isinstance(labels, dict) else None
         if body["kind"] == "Namespace" and body["metadata"]["name"] == spec.cluster.namespace and level in STRICT:
             yield Hit(
-                f'spec.extraObjects[{index}].metadata.labels["{ENFORCE}"]',
+                f'spec.extraObjects[{index}].metadata.labels["{keys.ENFORCE}"]',
                 f"the namespace {spec.cluster.namespace} enforces {level}, which the stack's pods break",
             )
 

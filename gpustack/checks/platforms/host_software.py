@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from ...api import keys
 from ...catalog import toolkit
 from ...cluster.drivers import system_of
 from ...cluster.resolve import Cluster, resolve
@@ -112,6 +113,6 @@ def _asks_for_gpus(pod: Body) -> bool:
     for container in pod.get("containers") or ():
         resources = container.get("resources") if isinstance(container, dict) else None
         limits = resources.get("limits") if isinstance(resources, dict) else None
-        if isinstance(limits, dict) and any(str(name).startswith("nvidia.com/") for name in limits):
+        if isinstance(limits, dict) and any(str(name).startswith(keys.NVIDIA) for name in limits):
             return True
     return False

@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from ...api import keys
 from ...catalog import plugin_config
 from ...catalog._lookup import nearest
 from ...cluster.metrics import telemetry
@@ -21,7 +22,6 @@ from ...policy.language.spec import ClusterPolicySpec
 from ...policy.language.types import LABEL_VALUE
 from ..rule import Hit, hit, meant, rule
 
-NODE_LABEL = "nvidia.com/device-plugin.config"
 DEFAULT = "spec.devicePlugin.config.default"
 
 
@@ -32,7 +32,7 @@ class Keys(NamedTuple):
     names: list[str]
 
 
-def keys(spec: ClusterPolicySpec) -> Keys | None:
+def keys_of(spec: ClusterPolicySpec) -> Keys | None:
     """The keys that the device plugin's ConfigMap has, None where the policy doesn't say them."""
     config = spec.devicePlugin.config
     if resolve(spec).dra or not spec.devicePlugin.enabled or not (config.name or config.data):
@@ -52,15 +52,17 @@ def keys(spec: ClusterPolicySpec) -> Keys | None:
 def no_such_config(cluster: Cluster) -> Iterator[Hit]:
     """A configuration of the device plugin that is chosen by a name which its ConfigMap doesn't have."""
     spec = cluster.spec
-    known = keys(spec)
+    known = keys_of(spec)
     if known is None:
         return
     default = spec.devicePlugin.config.default
     asked = [(DEFAULT, default)] if default else []
     for index, pool in enumerate(spec.nodePools):
-        if pool.nodeSelector.get(NODE_LABEL):
-            asked.append((f'spec.nodePools[{index}].nodeSelector["{NODE_LABEL}"]', pool.nodeSelector[NODE_LABEL]))
-    asked += [(path, value) for path, key, value in labels_of_rules(spec) if key == NODE_LABEL]
+        if pool.nodeSelector.get(keys.PLUGIN_CONFIG):
+            asked.append(
+                (f'spec.nodePools[{index}].nodeSelector["{keys.PLUGIN_CONFIG}"]', pool.nodeSelector[keys.PLUGIN_CONFIG])
+            )
+    asked += [(path, value) for path, key, value in labels_of_rules(spec) if key == keys.PLUGIN_CONFIG]
     for path, name in asked:
         if name not in known.names:
             near = nearest(name, known.names, 1)
@@ -80,14 +82,14 @@ def no_such_config(cluster: Cluster) -> Iterator[Hit]:
 def no_default_config(cluster: Cluster) -> Iterator[Hit]:
     """Configurations of the device plugin, and none for nodes without a label."""
     spec = cluster.spec
-    known = keys(spec)
+    known = keys_of(spec)
     if known is None or not known.names or spec.devicePlugin.config.default:
         return
-    without = [pool.name for pool in spec.nodePools if not pool.nodeSelector.get(NODE_LABEL)]
-    labelled = any(key == NODE_LABEL for _, key, _ in labels_of_rules(spec))
+    without = [pool.name for pool in spec.nodePools if not pool.nodeSelector.get(keys.PLUGIN_CONFIG)]
+    labelled = any(key == keys.PLUGIN_CONFIG for _, key, _ in labels_of_rules(spec))
     if (without or not spec.nodePools) and not labelled:
         whose = f"nodes of {', '.join(without)}" if without else "nodes"
-        yield hit("spec.devicePlugin.config", whose=whose, label=NODE_LABEL, names=" or ".join(known.names[:4]))
+        yield hit("spec.devicePlugin.config", whose=whose, label=keys.PLUGIN_CONFIG, names=" or ".join(known.names[:4]))
 
 
 @rule("GPU507", "error")
@@ -137,8 +139,8 @@ def _brought(spec: ClusterPolicySpec, name: str) -> bool:
 @rule("GPU508", "error")
 def no_label_value(cluster: Cluster) -> Iterator[Hit]:
     """A name of a configuration that no node can choose."""
-    known = keys(cluster.spec)
+    known = keys_of(cluster.spec)
     for name in known.names if known else ():
         most = plugin_config.max_name_length()
         if len(name) > most or not re.fullmatch(LABEL_VALUE.pattern, name):
-            yield hit("spec.devicePlugin.config", name=repr(name), label=NODE_LABEL, most=most)
+            yield hit("spec.devicePlugin.config", name=repr(name), label=keys.PLUGIN_CONFIG, most=most)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ...api import keys
 from ...catalog import plugin_config
 from ...cluster.mig_layouts import product_of
 from ...cluster.plugin_sharing import STRATEGY, environment, strategy
@@ -12,7 +13,6 @@ from ...policy.configurations.plugin_text import Entry, Shared
 from ...policy.language.node_pools import NodePool
 from ...policy.language.spec import ClusterPolicySpec
 from ..rule import Hit, hit, rule
-from .config_names import NODE_LABEL
 from .plugin_config import MIG, Named, configs
 
 
@@ -38,7 +38,7 @@ def sharing_that_fails(cluster: Cluster) -> Iterator[Hit]:
 def choosers(spec: ClusterPolicySpec, name: str) -> list[NodePool]:
     """The pools whose nodes get the configuration NAME."""
     default = spec.devicePlugin.config.default or ""
-    return [pool for pool in spec.nodePools if (pool.nodeSelector.get(NODE_LABEL) or default) == name]
+    return [pool for pool in spec.nodePools if (pool.nodeSelector.get(keys.PLUGIN_CONFIG) or default) == name]
 
 
 def _mps(spec: ClusterPolicySpec, named: Named, mps: Shared) -> Iterator[Hit]:

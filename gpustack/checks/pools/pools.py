@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ...api import keys
 from ...cluster.resolve import Cluster, resolve
 from ...policy.language.node_pools import NodePool
 from ...policy.language.spec import ClusterPolicySpec
 from ..rule import Hit, hit, rule
 
-EXPECTED = ("nvidia.com/gpu.product", "nvidia.com/gpu.workload.config")
+EXPECTED = (keys.PRODUCT, keys.WORKLOAD)
 """Labels that come from pools, so they tell no nodes apart, unless a pool selects by them."""
 
 

@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping
 from itertools import combinations
 from typing import TYPE_CHECKING
 
+from ...api import keys
 from ...api.keys import DEPLOY
 from ...cluster import node_labels
-from ...cluster.ownership import KERNEL, OS_RELEASE
 from ...cluster.pool import Pool
 from ...cluster.resolve import Cluster, resolve
 from ...policy.language.reconciler import labelling, runs
@@ -32,7 +32,7 @@ def pools_that_discovery_cannot_tell_apart(cluster: Cluster) -> Iterator[Hit]:
 
 def _seen(selected: Mapping[str, str]) -> dict[str, str]:
     """The part of a selection that node feature discovery sees."""
-    return {key: value for key, value in selected.items() if key.startswith(OS_RELEASE) or key == KERNEL}
+    return {key: value for key, value in selected.items() if key.startswith(keys.OS_RELEASE) or key == keys.KERNEL}
 
 
 @rule("GPU825", "error", over="render")
@@ -93,5 +93,5 @@ def selected_by_what_comes_later(cluster: Cluster) -> Iterator[Hit]:
     for index, pool in enumerate(spec.nodePools if runs(spec) else ()):
         for key, value in pool.nodeSelector.items():
             kept_off = key.startswith(DEPLOY) and value == "false"  # that is somebody's, and stays
-            if key.startswith("nvidia.com/") and not kept_off:
+            if key.startswith(keys.NVIDIA) and not kept_off:
                 yield hit(f'spec.nodePools[{index}].nodeSelector["{key}"]', pool_name=pool.name, key=key, at_key=True)

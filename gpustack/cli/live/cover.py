@@ -8,13 +8,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from ...api import keys as node_keys
 from ...api.node_policy import NodePolicy
 from ...reconciler.core.view import View
 from .reading import Look
-
-KERNEL = "feature.node.kubernetes.io/kernel-version.full"
-OS_RELEASE = "feature.node.kubernetes.io/system-os_release."
-DISCOVERED = "feature.node.kubernetes.io/"
 
 
 @dataclass
@@ -56,7 +53,7 @@ def _gap(look: Look, view: View) -> Gap | None:
     keys: dict[str, None] = {}
     lacks = []
     for name, selector in _selectors(look, policy):
-        differ = [key for key in _differ(selector, view) if key.startswith(DISCOVERED)]
+        differ = [key for key in _differ(selector, view) if key.startswith(node_keys.FEATURES)]
         keys.update(dict.fromkeys(differ))
         lacks += [f"DaemonSet {name} is for nodes with {_key(selector, view, key)}" for key in differ]
     if not lacks:
@@ -92,17 +89,17 @@ def _nearest(look: Look, view: View) -> NodePolicy | None:
 def _lines(near: NodePolicy | None, view: View, differ: list[str]) -> Iterator[str]:
     """A pool that selects the node as NEAR does, with the node's own system, and its kernel where that decides."""
     labels = view.labels
-    system = labels.get(f"{OS_RELEASE}ID", "") + labels.get(f"{OS_RELEASE}VERSION_ID", "")
+    system = labels.get(f"{node_keys.OS_RELEASE}ID", "") + labels.get(f"{node_keys.OS_RELEASE}VERSION_ID", "")
     selector = {} if near is None else near.spec.nodeSelector
-    own = {key: labels.get(key, value) for key, value in selector.items() if not key.startswith(DISCOVERED)}
+    own = {key: labels.get(key, value) for key, value in selector.items() if not key.startswith(node_keys.FEATURES)}
     name = re.sub("[^a-z0-9]+", "-", f"{near.name if near else 'gpus'}-{system or 'more'}".lower()).strip("-")
     yield "nodePools:"
     yield f"- name: {name[:63].rstrip('-')}"
     yield f"  os: {system}" if system else "  # os: what its /etc/os-release says; node feature discovery has not told"
-    if KERNEL in differ or KERNEL in selector:
-        yield f"  kernel: {labels.get(KERNEL, '...')}"
-    if f"{OS_RELEASE}OSTREE_VERSION" in differ:
-        yield f'  ostreeVersion: "{labels.get(f"{OS_RELEASE}OSTREE_VERSION", "...")}"'
+    if node_keys.KERNEL in differ or node_keys.KERNEL in selector:
+        yield f"  kernel: {labels.get(node_keys.KERNEL, '...')}"
+    if f"{node_keys.OS_RELEASE}OSTREE_VERSION" in differ:
+        yield f'  ostreeVersion: "{labels.get(f"{node_keys.OS_RELEASE}OSTREE_VERSION", "...")}"'
     if own:
         yield f"  nodeSelector: {{{', '.join(f'{key}: {quoted(value)}' for key, value in own.items())}}}"
     else:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from ...api import keys
 from ...api.node_policy import NodePolicy
 from ...api.objects import Object
 from ...reconciler.core.snapshot import Snapshot
@@ -47,7 +48,6 @@ T = TypeVar("T", bound=Object)
 CLOSER = 50
 """How many nodes with something due are looked at more closely: their pods, and a trial of their evictions."""
 TRIALS = 500
-DISCOVERED = "feature.node.kubernetes.io/"
 PASSES = 3
 """Passes that only note something on nodes, past which a plan before a sync looks: whose they are, their labels."""
 
@@ -181,7 +181,7 @@ def unseen(known: Snapshot) -> Iterator[str]:
     """Notes of nodes that a rendered NodePolicy is for by all labels but those of node feature discovery, which has yet
     to label them: until then nobody knows what they have."""
     for policy in sorted(known.policies, key=lambda each: each.name):
-        wanted = {key: text for key, text in policy.spec.nodeSelector.items() if not key.startswith(DISCOVERED)}
+        wanted = {key: text for key, text in policy.spec.nodeSelector.items() if not key.startswith(keys.FEATURES)}
         nodes = [each for each in known.nodes if wanted and selects(wanted, each.labels) and not ours(each)]
         if nodes:
             names = ", ".join(sorted(each.name for each in nodes)[:8]) + (", ..." if len(nodes) > 8 else "")

@@ -14,6 +14,7 @@ import dataclasses
 import posixpath
 from collections.abc import Iterator
 
+from ...api import keys
 from ...model import Body
 from ..component import Component
 from ..crds import crd
@@ -30,8 +31,8 @@ from .dra_validator import HAS_GPU
 
 NAME = "nvidia-dra-driver-kubelet-plugin"
 DRIVER = {"app.kubernetes.io/name": "nvidia-dra-driver"}
-LABELS = {"app.kubernetes.io/component": NAME, **DRIVER}
-CONTROLLER_LABELS = {"app.kubernetes.io/component": CONTROLLER, **DRIVER}
+LABELS = {keys.COMPONENT: NAME, **DRIVER}
+CONTROLLER_LABELS = {keys.COMPONENT: CONTROLLER, **DRIVER}
 COMPUTE_DOMAIN = "compute-domain.nvidia.com"
 GPUS = "gpus"
 CDI = Volume.host("cdi", "/var/run/cdi")
@@ -100,7 +101,7 @@ def pod(inputs: DraDriverInputs) -> Pod:
     if inputs.gpus:
         template.affinity = required([[expression] for expression in GPU_NODE])
         return template
-    template.node_selector = {"nvidia.com/gpu.present": "true"}
+    template.node_selector = {keys.PRESENT: "true"}
     if inputs.placement:
         template.affinity = required([equal(labels) for labels in inputs.placement])
     return template

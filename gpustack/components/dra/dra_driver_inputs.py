@@ -5,9 +5,10 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
+from ...api import keys
 from ...catalog import gpus, releases
 from ...cluster.resolve import Cluster, resolve
-from ...cluster.scheduling import ARCH, arch_of
+from ...cluster.scheduling import arch_of
 from ...model import Finding, FindingsError
 from ...policy.language.base import own
 from ...policy.language.gpu_cluster import DraContainer, GpuCluster, KubeletPlugin
@@ -139,8 +140,8 @@ def placement(spec: ClusterPolicySpec) -> tuple[dict[str, str], ...]:
     pools = [pool for pool in spec.nodePools if resolve(spec).of(pool).workload == "container" and may_share(pool)]
     if spec.nodePools and not pools:
         raise FindingsError(nowhere())
-    archs = [arch_of(pool) for pool in pools]
-    nodes = [{**pool.nodeSelector, **({ARCH: arch} if arch else {})} for pool, arch in zip(pools, archs, strict=True)]
+    known = [(pool, arch_of(pool)) for pool in pools]
+    nodes = [{**pool.nodeSelector, **({keys.ARCH: arch} if arch else {})} for pool, arch in known]
     return tuple(labels for index, labels in enumerate(nodes) if labels not in nodes[:index]) if all(nodes) else ()
 
 

@@ -11,6 +11,7 @@ import functools
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+from ...api import keys
 from ...catalog import _data
 from ...model import Body
 from ..parts.kube import access, grant, grant_here, metadata, rule
@@ -52,7 +53,7 @@ def rights(
         yield from here(f"{KUBELET_PLUGIN}-mps", [deployments, rule("", "pods", "list")])
     if inputs.controller:
         yield from controller_rights(namespace, inputs.controller, controller)
-        yield from daemon_rights(namespace, {**driver, "app.kubernetes.io/component": "compute-domain-daemon"})
+        yield from daemon_rights(namespace, {**driver, keys.COMPONENT: "compute-domain-daemon"})
 
 
 def controller_rights(namespace: str, program: Program, labels: Mapping[str, str]) -> Iterator[Body]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ...api import keys
 from ...model import Body
 from ..component import Component
 from ..parts.daemonset import daemonset
@@ -21,10 +22,10 @@ from .dra_validator_inputs import DraValidatorInputs
 NAME = "nvidia-dra-validator"
 CLAIM, TEMPLATE = "validation-gpu", "nvidia-dra-validator-gpu"
 SELECTOR = {"app.kubernetes.io/name": NAME}
-LABELS = {"app.kubernetes.io/component": NAME, **SELECTOR}
+LABELS = {keys.COMPONENT: NAME, **SELECTOR}
 AWAITED = {"app": "nvidia-operator-validator"}
 """What a driver upgrade finds the validator's pods by."""
-HAS_GPU = {"key": "nvidia.com/gpu.present", "operator": "In", "values": ["true"]}
+HAS_GPU = {"key": keys.PRESENT, "operator": "In", "values": ["true"]}
 
 
 class DraValidator(Component[DraValidatorInputs]):

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from ...api import keys
 from ...model import Body
 from ..component import Component
 from ..parts.common_inputs import Common
@@ -82,7 +83,7 @@ def driver_daemonset(common: Common, settings: DriverCommon, target: DriverPod, 
         deploy="driver",
         labels=labels,
         pod_labels=of_pod,
-        annotations={"openshift.io/scc": target.account},
+        annotations={keys.SCC: target.account},
         pod_annotations={"kubectl.kubernetes.io/default-container": MAIN},
         update="on-delete",
     )

@@ -17,14 +17,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...cluster.ownership import OWNER
+from ...api import keys
 from ...cluster.pool import Pool
 from ...cluster.resolve import Cluster
 from ...model import Finding, FindingsError
 from ...policy.language import reconciler
 from ..parts.common_inputs import Common, Inputs
 from ..reconciler.rollout_inputs import managers_evict
-from .driver_pools_inputs import KERNEL_LABEL, targets
+from .driver_pools_inputs import targets
 from .driver_settings_inputs import DriverCommon, DriverPod, driver_pod, refusals, settings
 from .driver_toolkit_inputs import RHCOS_LABEL
 from .driver_view import DriverView
@@ -119,9 +119,9 @@ def pool_driver(view: DriverView, pool: Pool) -> PoolDriver:
     """The driver of POOL, the only one that VIEW is for."""
     (target,) = targets(view)
     name = daemonset_name("gpu", target.os.tag, pool.name)
-    selects = {OWNER: pool.name, **target.os.selector}
+    selects = {keys.DRIVER_OWNER: pool.name, **target.os.selector}
     if target.kernel:
-        selects[KERNEL_LABEL] = target.kernel
+        selects[keys.KERNEL] = target.kernel
     if target.toolkit:
         selects[RHCOS_LABEL] = target.toolkit.rhcos
     renamed = target._replace(name=name, app=name, node_selector=selects)

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ...api import keys
 from ...catalog.traits import Traits
-from ...cluster.ownership import OWNER
 from ...model import Body
 from ..parts.common_inputs import Common
 from ..parts.daemonset import set_host_root
@@ -32,7 +32,6 @@ from .driver_volumes import (
 )
 
 MAIN = "nvidia-driver-ctr"
-COMPONENT = "app.kubernetes.io/component"
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 DIGEST = "DRIVER_CONFIG_DIGEST"
 READY, DAEMONS = "/run/nvidia/validations/.driver-ctr-ready", "/run/nvidia/validations/.driver-daemons-status"
@@ -72,7 +71,7 @@ def pod(common: Common, settings: DriverCommon, target: DriverPod, others: Seque
 
 def component(settings: DriverCommon) -> dict[str, str]:
     """The label of every driver's pods, whatever its DaemonSet: whoever looks for driver pods goes by it."""
-    return {COMPONENT: "nvidia-vgpu-host-manager" if settings.type == HOST_MANAGER else "nvidia-driver"}
+    return {keys.COMPONENT: "nvidia-vgpu-host-manager" if settings.type == HOST_MANAGER else "nvidia-driver"}
 
 
 def affinity(settings: DriverCommon, others: Sequence[str]) -> Body:
@@ -81,11 +80,11 @@ def affinity(settings: DriverCommon, others: Sequence[str]) -> Body:
     And none where the node's label names one of OTHERS.
     """
     drivers = ["nvidia-driver", "nvidia-vgpu-manager"] if settings.type else ["nvidia-driver"]
-    expression = {"key": COMPONENT, "operator": "In", "values": drivers}
+    expression = {"key": keys.COMPONENT, "operator": "In", "values": drivers}
     term = {"labelSelector": {"matchExpressions": [expression]}, "topologyKey": "kubernetes.io/hostname"}
     body: Body = {"podAntiAffinity": {REQUIRED: [term]}}
     if others:
-        owned = {"key": OWNER, "operator": "NotIn", "values": list(others)}
+        owned = {"key": keys.DRIVER_OWNER, "operator": "NotIn", "values": list(others)}
         body["nodeAffinity"] = {REQUIRED: {"nodeSelectorTerms": [{"matchExpressions": [owned]}]}}
     return body
 

@@ -29,6 +29,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
+from ...api import keys
 from ...catalog.oses import UnknownOS, os_id, os_tag
 from ...cluster.ownership import image_selector
 from ...cluster.pool import Pool
@@ -39,8 +40,6 @@ from .driver_toolkit_inputs import RHCOS_LABEL, DriverToolkit, driver_toolkits
 from .driver_view import DriverView
 
 NAME = "nvidia-driver-daemonset"
-OS_LABEL = "feature.node.kubernetes.io/system-os_release."
-KERNEL_LABEL = "feature.node.kubernetes.io/kernel-version.full"
 ARCHITECTURE = re.compile(r"(x86_64|aarch64)(?:_64k)?")
 
 
@@ -150,7 +149,7 @@ def per_kernel(view: DriverView, systems: list[tuple[Pool, System]]) -> list[Tar
         known = by_kernel.get(kernel)
         if known is None:
             name = kernel_name(kernel, system, {target.name for target in by_kernel.values()})
-            by_kernel[kernel] = Target(name, NAME, {KERNEL_LABEL: kernel}, system, kernel)
+            by_kernel[kernel] = Target(name, NAME, {keys.KERNEL: kernel}, system, kernel)
         elif known.os != system:
             raise FindingsError(two_systems(pool, view, known.os, system))
     return list(by_kernel.values())

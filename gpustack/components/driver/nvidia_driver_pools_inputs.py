@@ -9,14 +9,15 @@ from __future__ import annotations
 import hashlib
 import re
 
+from ...api import keys
 from ...catalog.oses import UnknownOS
 from ...catalog.releases import release
-from ...cluster.ownership import OWNER, PRESENT, os_labels
+from ...cluster.ownership import os_labels
 from ...model import Finding, FindingsError
 from ...policy.language.carried import called
 from ...policy.language.nvidia_driver import NvidiaDriver
 from ...policy.language.spec import ClusterPolicySpec
-from .driver_pools_inputs import KERNEL_LABEL, OS_LABEL, System, Target, parse, unknown_kernel, unknown_os
+from .driver_pools_inputs import System, Target, parse, unknown_kernel, unknown_os
 from .driver_settings_inputs import DriverType
 from .driver_toolkit_inputs import RHCOS_LABEL, DriverToolkit, toolkit_images
 from .driver_view import DriverView
@@ -71,7 +72,7 @@ def target_of(
     """The DaemonSet of DRIVER on SYSTEM, for one KERNEL or one version of RHCOS where these are not ""."""
     selector = node_selector(spec, driver, system)
     if kernel:
-        selector[KERNEL_LABEL] = kernel
+        selector[keys.KERNEL] = kernel
     if rhcos:
         selector[RHCOS_LABEL] = rhcos
     images = toolkits(spec)
@@ -93,14 +94,14 @@ def apart(spec: ClusterPolicySpec, system: System) -> str:
 def node_selector(spec: ClusterPolicySpec, driver: NvidiaDriver, system: System) -> dict[str, str]:
     """The labels of DRIVER's nodes that run SYSTEM, less the one that turns the driver on (10.3)."""
     traits, labels = release(spec.release).traits, os_labels(system.text, spec.release)
-    whole = f"{OS_LABEL}VERSION_ID"
+    whole = f"{keys.OS_RELEASE}VERSION_ID"
     short = whole not in labels or (traits.driver_major_selector and not system.tag.endswith(system.version))
     version = f"{whole}.major" if short else whole
     return {
-        PRESENT: "true",
-        **({OWNER: driver.name} if traits.driver_owner_label else {}),
+        keys.PRESENT: "true",
+        **({keys.DRIVER_OWNER: driver.name} if traits.driver_owner_label else {}),
         **driver.nodeSelector,
-        f"{OS_LABEL}ID": system.id,
+        f"{keys.OS_RELEASE}ID": system.id,
         version: labels[version],
     }
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ...api import keys
 from ...model import Body
 from ..component import Component
 from ..parts.common_inputs import Common
@@ -73,7 +74,7 @@ def driver_daemonset(common: Common, driver: NvidiaDriverInputs, target: DriverP
         deploy="vgpu-manager" if driver.settings.type == HOST_MANAGER else "driver",
         labels={**labels, **STATE, **(driver.labels if whole else {})},
         pod_labels={**of_pod, **driver.labels},
-        annotations={"openshift.io/scc": target.account},
+        annotations={keys.SCC: target.account},
         pod_annotations={"kubectl.kubernetes.io/default-container": MAIN, **({} if whole else driver.annotations)},
         update="on-delete",
     )

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from ...api import keys
 from ...catalog import drivers
 from ...catalog.releases import UnknownImage, release
 from ...cluster.pool import Pool
@@ -37,7 +38,7 @@ from .driver_view import DriverView
 from .nvidia_driver_pools_inputs import account_name, targets_of, toolkits
 
 EVERYWHERE: tuple[Part, ...] = ("driver", "peermem", "fs", "gdrcopy")
-TOLERATION: dict[str, Any] = {"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"}
+TOLERATION: dict[str, Any] = {"key": keys.GPU, "operator": "Exists", "effect": "NoSchedule"}
 PROBE_DEFAULTS = {
     "initialDelaySeconds": 0,
     "periodSeconds": 10,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ...api import keys
 from ...model import Body
 from ..component import Component
 from ..parts.daemonset import RUN_NVIDIA, daemonset
@@ -29,7 +30,7 @@ class Dcgm(Component[DcgmInputs]):
             NAME,
             pod(inputs),
             deploy="dcgm",
-            annotations={"openshift.io/scc": "hostmount-anyuid"},
+            annotations={keys.SCC: "hostmount-anyuid"},
             gpu_container="nvidia-dcgm-ctr",
         )
 

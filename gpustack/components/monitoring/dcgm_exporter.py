@@ -9,6 +9,7 @@ from __future__ import annotations
 import posixpath
 from collections.abc import Iterator
 
+from ...api import keys
 from ...model import Body
 from ..component import Component
 from ..parts.common_inputs import Common
@@ -67,7 +68,7 @@ class DcgmExporter(Component[DcgmExporterInputs]):
             NAME,
             pod(inputs),
             deploy="dcgm-exporter",
-            annotations={"openshift.io/scc": NAME},
+            annotations={keys.SCC: NAME},
             pod_annotations=inputs.annotations,
             gpu_container=NAME,
         )

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ...api import keys
 from ...model import Body
 from ..component import Component
 from ..parts.daemonset import RUN_NVIDIA, daemonset, host_root
@@ -41,7 +42,7 @@ class NodeStatusExporter(Component[NodeStatusExporterInputs]):
             yield service_monitor(NAME, common.namespace, port="node-status", job_label="node-status", labels=labels)
         if inputs.rules:
             yield operators_rule("node_alerts", f"{NAME}-alerts", common.namespace, inputs.monitoring_labels)
-        annotations = {"openshift.io/scc": NAME}
+        annotations = {keys.SCC: NAME}
         yield daemonset(common, NAME, pod(inputs), deploy="node-status-exporter", annotations=annotations)
 
 

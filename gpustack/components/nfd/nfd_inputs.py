@@ -10,6 +10,7 @@ import dataclasses
 from collections.abc import Iterator
 from typing import Any, Literal
 
+from ...api import keys
 from ...catalog import releases
 from ...cluster.node_labels import rules_of
 from ...cluster.resolve import Cluster, resolve
@@ -25,7 +26,7 @@ PCI_CLASSES = ("02", "0200", "0207", "0300", "0302")
 """Network, Ethernet, InfiniBand, VGA and 3D controllers: what the operator's chart looks for."""
 
 CONTROL_PLANE = {"key": "node-role.kubernetes.io/control-plane", "operator": "Exists", "effect": "NoSchedule"}
-GPU = {"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"}
+GPU = {"key": keys.GPU, "operator": "Exists", "effect": "NoSchedule"}
 """Existence, whatever the value: a worker that stays off a GPU node leaves the whole stack waiting without an event
 (bug-reports.md B25)."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...cluster.ownership import OS_RELEASE
+from ...api import keys
 from ...cluster.pool import Pool
 from ...cluster.resolve import Cluster
 from ...policy.language import reconciler
@@ -50,6 +50,8 @@ def from_cluster(cluster: Cluster) -> NodeLabelsInputs | None:
 def features(pool: Pool) -> dict[str, Any]:
     """What node feature discovery finds on the nodes of POOL, by the fields of LabelRule."""
     system = {
-        key.removeprefix(OS_RELEASE): value for key, value in pool.selection.items() if key.startswith(OS_RELEASE)
+        key.removeprefix(keys.OS_RELEASE): value
+        for key, value in pool.selection.items()
+        if key.startswith(keys.OS_RELEASE)
     }
     return {"system": system, "kernel": pool.said.kernel or ""}

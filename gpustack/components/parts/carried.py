@@ -10,12 +10,10 @@ import copy
 import hashlib
 import json
 
+from ...api import keys
 from ...model import Body
 from ...policy.language.carried import Carried, digests, misfits, words
 from .common_inputs import Common
-
-CARRIED = "gpustack.dev/carried"
-"""The annotation of a DaemonSet whose template is carried: the ControllerRevision that it was taken from."""
 
 
 def carry(common: Common, body: Body) -> Body:
@@ -32,7 +30,7 @@ def carry(common: Common, body: Body) -> Body:
     if carried.template not in (None, template_hash(template)):
         return body
     meta = body["metadata"]
-    annotations = {**meta.get("annotations", {}), CARRIED: carried.origin}
+    annotations = {**meta.get("annotations", {}), keys.CARRIED: carried.origin}
     return {**body, "metadata": {**meta, "annotations": annotations}, "spec": {**body["spec"], "template": template}}
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict
 
+from ...api import keys
 from ...catalog.releases import release
 from ...catalog.traits import Traits
 from ...cluster.resolve import Cluster, resolve
@@ -59,7 +60,7 @@ class Common(Inputs):
     labels: dict[str, str] = {}
     annotations: dict[str, str] = {}
     priority_class: str = "system-node-critical"
-    tolerations: tuple[dict[str, Any], ...] = ({"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"},)
+    tolerations: tuple[dict[str, Any], ...] = ({"key": keys.GPU, "operator": "Exists", "effect": "NoSchedule"},)
     security_context: dict[str, Any] | None = None
     on_delete: bool = False
     max_unavailable: int | str = 1

@@ -9,15 +9,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Literal
 
+from ...api import keys
 from ...model import Body
 from .carried import carry, template_hash
 from .common_inputs import Common
 from .kube import metadata
 from .pod import Pod, Volume, sparse
 
-DRIVER_LABEL = "nvidia.com/gpu.deploy."
-REVISION = "gpustack.dev/revision"
-"""The annotation that names a driver DaemonSet's pod template."""
 OWN_LABELS = {"app", "app.kubernetes.io/part-of"}
 """Pod labels that selectors depend on; the policy's `daemonsets.labels` never replaces them."""
 
@@ -70,7 +68,7 @@ def daemonset(
     own: dict[str, str] = {"app": app or name}
     chosen: dict[str, str] = {select_by: app or name}
     if deploy:
-        pod.node_selector = {f"{DRIVER_LABEL}{deploy}": "true", **pod.node_selector}
+        pod.node_selector = {f"{keys.DEPLOY}{deploy}": "true", **pod.node_selector}
     set_host_root(common, pod)
     if not common.traits.init_resources:
         for container in pod.init:
@@ -139,4 +137,4 @@ def with_revision(body: Body) -> Body:
     name the same template (reconciler.md A8). The annotation is not in the template: there it would be a change itself.
     """
     meta = body["metadata"]
-    return {**body, "metadata": {**meta, "annotations": {**meta.get("annotations", {}), REVISION: revision(body)}}}
+    return {**body, "metadata": {**meta, "annotations": {**meta.get("annotations", {}), keys.REVISION: revision(body)}}}

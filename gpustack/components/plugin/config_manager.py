@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from ...api import keys
 from ..parts.common_inputs import named_after
 from ..parts.pod import PRIVILEGED, Container, Env, Pod, Volume
 from .device_plugin_inputs import PluginConfig
@@ -49,7 +50,7 @@ def add_config_manager(
 def manager_env(config: PluginConfig, *, oneshot: bool, signal: str, process: str) -> Env:
     """What the sidecar's program is told; without a signal it runs once and ends."""
     env = Env().set("ONESHOT", oneshot).set("KUBECONFIG", "").field("NODE_NAME", "spec.nodeName")
-    env.set("NODE_LABEL", "nvidia.com/device-plugin.config").set("CONFIG_FILE_SRCDIR", "/available-configs")
+    env.set("NODE_LABEL", keys.PLUGIN_CONFIG).set("CONFIG_FILE_SRCDIR", "/available-configs")
     env.set("CONFIG_FILE_DST", CONFIG_FILE).set("DEFAULT_CONFIG", config.default)
     env.set("SEND_SIGNAL", not oneshot).set("SIGNAL", signal).set("PROCESS_TO_SIGNAL", process)
     return env.appended().set("FALLBACK_STRATEGIES", "empty")

@@ -15,6 +15,7 @@ import json
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from ...api import keys
 from ...catalog import gpus, mig, plugin_config
 from ...cluster import metrics, mig_layouts
 from ...cluster.pool import Pool
@@ -130,13 +131,13 @@ def resources_of(pool: Pool) -> list[str]:
     layouts = layouts_of(pool)
     spec = pool.spec
     if spec.mig.strategy != "mixed" or not any(layouts):
-        return ["nvidia.com/gpu"]
+        return [keys.GPU]
     version = images.version(spec.devicePlugin)
     anchored = not plugin_config.before(version, plugin_config.NAMES_ANCHORED)
     profiles = {profile for layout in layouts for profile in layout or ()}
     if anchored:
         profiles = {profile for profile in profiles if mig.ProfileName.parse(profile).exposed}
-    whole = {"nvidia.com/gpu"} if not all(layout is not None for layout in layouts) else set()
+    whole = {keys.GPU} if not all(layout is not None for layout in layouts) else set()
     return sorted({mig.resource_name(profile, version) for profile in profiles} | whole)
 
 

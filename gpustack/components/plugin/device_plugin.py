@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ...api import keys
 from ...model import Body
 from ..component import Component
 from ..parts.daemonset import CDI_ROOT, VALIDATIONS, daemonset, driver_install_dir, host_root
@@ -36,7 +37,7 @@ class DevicePlugin(Component[DevicePluginInputs]):
             DAEMONSET,
             pod(inputs),
             deploy="device-plugin",
-            annotations={"openshift.io/scc": "hostmount-anyuid"},
+            annotations={keys.SCC: "hostmount-anyuid"},
             gpu_container=NAME,
         )
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ...api import keys
 from ...model import Body
 from ..component import Component
 from ..parts.daemonset import RUN_NVIDIA, daemonset
@@ -29,13 +30,13 @@ class MpsControlDaemon(Component[MpsInputs]):
     def manifests(self, inputs: MpsInputs) -> Iterator[Body]:
         common = inputs.common
         template = pod(inputs)
-        template.node_selector = {"nvidia.com/mps.capable": "true"}
+        template.node_selector = {keys.MPS_CAPABLE: "true"}
         yield daemonset(
             common,
             NAME,
             template,
             deploy="device-plugin",
-            annotations={"openshift.io/scc": "hostmount-anyuid"},
+            annotations={keys.SCC: "hostmount-anyuid"},
             gpu_container=MAIN,
         )
 

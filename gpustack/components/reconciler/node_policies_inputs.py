@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ...cluster.ownership import OWNER
+from ...api import keys
 from ...cluster.pool import Pool
 from ...cluster.resolve import Cluster
 from ...model import FindingsError
@@ -177,8 +177,7 @@ def installed(pool: Pool, drivers: Drivers) -> Iterator[Installed]:
 
 def fits(selector: Mapping[str, str], known: Mapping[str, str]) -> bool:
     """Whether nodes with the labels KNOWN may match SELECTOR; a label that isn't known may be anything."""
-    keys = (key for key in selector if key != OWNER)
-    return all(known.get(key, selector[key]) == selector[key] for key in keys)
+    return all(known.get(key, value) == value for key, value in selector.items() if key != keys.DRIVER_OWNER)
 
 
 def folded(made: Iterable[Spec]) -> list[Spec]:

@@ -6,9 +6,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ...api import keys
 from ...model import Body
 from ..component import Component
-from ..parts.daemonset import CDI_ROOT, DRIVER_LABEL, VALIDATIONS, daemonset, host_root
+from ..parts.daemonset import CDI_ROOT, VALIDATIONS, daemonset, host_root
 from ..parts.kube import config_map, metadata, rule
 from ..parts.operand import from_script, operand_access, reads_version
 from ..parts.pod import PRIVILEGED_S0, Env, Pod, Volume, exec_probe
@@ -36,13 +37,13 @@ class KataManager(Component[KataManagerInputs]):
         yield config_map(ENTRYPOINT, common.namespace, {"entrypoint.sh": script("kata-manager")}, labels=LABELS)
         yield daemonset(common, NAME, pod(inputs), select_by="name", deploy="kata-manager")
         for each in inputs.classes:
-            labels = {"app.kubernetes.io/component": "gpu-operator", "nvidia.com/kata-runtime-class": "true"}
+            labels = {keys.COMPONENT: "gpu-operator", "nvidia.com/kata-runtime-class": "true"}
             yield {
                 "apiVersion": "node.k8s.io/v1",
                 "kind": "RuntimeClass",
                 "metadata": metadata(each.name, labels=labels),
                 "handler": each.name,
-                "scheduling": {"nodeSelector": {f"{DRIVER_LABEL}kata-manager": "true", **each.node_selector}},
+                "scheduling": {"nodeSelector": {f"{keys.DEPLOY}kata-manager": "true", **each.node_selector}},
             }
 
 

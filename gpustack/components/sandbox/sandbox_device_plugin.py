@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ...api import keys
 from ...cluster.workloads import Workload
 from ...model import Body
 from ..component import Component
@@ -61,7 +62,7 @@ def plugin_daemonset(
     cdi = [CDI_ROOT] if common.traits.sandbox_plugin_writes_cdi else []
     pod = operand_pod(inputs, name, main, waits, [KUBELET_SOCKETS, VALIDATIONS, *devices, *cdi])
     deploy = name.removeprefix("nvidia-")
-    return daemonset(common, f"{name}-daemonset", pod, deploy=deploy, annotations={"openshift.io/scc": name})
+    return daemonset(common, f"{name}-daemonset", pod, deploy=deploy, annotations={keys.SCC: name})
 
 
 def wait(common: Common, workload: Workload, component: str) -> Container:

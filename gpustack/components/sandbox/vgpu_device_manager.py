@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ...api import keys
 from ...catalog import texts
 from ...cluster.workloads import DEFAULT_VGPU_CONFIG
 from ...model import Body
@@ -36,7 +37,7 @@ class VgpuDeviceManager(Component[VgpuDeviceManagerInputs]):
         if inputs.release:
             data = {"config.yaml": texts.vgpu_devices_config(inputs.release)}
             yield config_map(DEFAULT_VGPU_CONFIG, common.namespace, data)
-        scc_of = {"openshift.io/scc": NAME}
+        scc_of = {keys.SCC: NAME}
         yield daemonset(common, NAME, pod(inputs), deploy="vgpu-device-manager", annotations=scc_of)
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ...api import keys
 from ...model import Body
 from ..component import Component
 from ..driver import driver_toolkit
@@ -49,7 +50,7 @@ class VgpuManager(Component[VgpuManagerInputs]):
                 deploy="vgpu-manager",
                 labels=labels,
                 pod_labels=pod_labels,
-                annotations={"openshift.io/scc": NAME},
+                annotations={keys.SCC: NAME},
                 pod_annotations={"kubectl.kubernetes.io/default-container": MAIN},
             )
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import ClassVar
 
+from ...api import keys
 from ...model import Body, Stage
 from ..component import Component
 from ..parts.kube import metadata
@@ -20,7 +21,7 @@ class RuntimeClasses(Component[RuntimeClassesInputs]):
         for name in inputs.names:
             if name in inputs.brought:
                 continue
-            labels = {"app.kubernetes.io/component": "gpu-operator"}
+            labels = {keys.COMPONENT: "gpu-operator"}
             yield {
                 "apiVersion": "node.k8s.io/v1",
                 "kind": "RuntimeClass",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ...api import keys
 from ...model import Body
 from ..component import Component
 from ..parts.common_inputs import Common
@@ -30,7 +31,7 @@ class ContainerToolkit(Component[ToolkitInputs]):
         yield from operand_access(common, NAME, role=[rule("apps", "daemonsets", "list")], own_scc=False)
         start = {"entrypoint.sh": script("container-toolkit")}
         yield config_map(ENTRYPOINT, common.namespace, start, labels={"app": DAEMONSET})
-        scc = {"openshift.io/scc": "hostmount-anyuid"}
+        scc = {keys.SCC: "hostmount-anyuid"}
         yield daemonset(common, DAEMONSET, pod(inputs), deploy="container-toolkit", annotations=scc)
 
 

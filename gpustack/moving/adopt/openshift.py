@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from gpustack.model import Location
 
+from ...api import keys
 from .installation import Installation, Leaves, Said
-from .pools import OS_RELEASE, labels_of
+from .pools import labels_of
 
 KINDS = {"ClusterVersion", "ImageStream", "SecurityContextConstraints", "Subscription"}
 TOOLKIT = "openshift.driver-toolkit.rhcos"
@@ -15,7 +16,7 @@ TOOLKIT = "openshift.driver-toolkit.rhcos"
 def told(installation: Installation, leaves: Leaves) -> bool:
     """Whether INSTALLATION is on OpenShift: an input says so, or there is what no other platform has."""
     driver_toolkit = leaves.get(("operator", "use_ocp_driver_toolkit"))
-    systems = {labels_of(node).get(f"{OS_RELEASE}ID") for node in installation.of_kind("Node")}
+    systems = {labels_of(node).get(f"{keys.OS_RELEASE}ID") for node in installation.of_kind("Node")}
     marks = (installation.openshift, driver_toolkit is not None and driver_toolkit.value is True, "rhcos" in systems)
     return any(marks) or any(True for _ in installation.of_kind(*KINDS))
 
@@ -27,7 +28,7 @@ def facts(installation: Installation) -> Leaves:
     versions = [
         body.get("status", {}).get("desired", {}).get("version") for body in installation.of_kind("ClusterVersion")
     ]
-    versions += [labels_of(node).get(f"{OS_RELEASE}VERSION_ID") for node in installation.of_kind("Node")]
+    versions += [labels_of(node).get(f"{keys.OS_RELEASE}VERSION_ID") for node in installation.of_kind("Node")]
     version = next((str(each) for each in versions if each), "")
     images: dict[str, str] = {}
     for body in installation.of_kind("DaemonSet"):

@@ -10,14 +10,13 @@ from typing import Any
 from gpustack.catalog import _data
 from gpustack.model import Body, Location
 
+from ...api import keys
 from .installation import Installation, Leaves, Said
 
 NODES = Location("nodes")
-OS_RELEASE = "feature.node.kubernetes.io/system-os_release."
-KERNEL = "feature.node.kubernetes.io/kernel-version.full"
 HARDLY = (
-    "feature.node.kubernetes.io/",
-    "nvidia.com/",
+    keys.FEATURES,
+    keys.NVIDIA,
     "beta.kubernetes.io/",
     "kubernetes.io/",
     "topology.kubernetes.io/",
@@ -68,10 +67,8 @@ def matching(marks: Body, info: Body) -> bool:
 def has_gpu(node: Body) -> bool:
     """Whether NODE has a GPU, as node feature discovery, the operator or the kubelet say."""
     labels, capacity = labels_of(node), node.get("status", {}).get("capacity", {})
-    marked = any(
-        labels.get(key) == "true" for key in ("nvidia.com/gpu.present", "feature.node.kubernetes.io/pci-10de.present")
-    )
-    return marked or any(key.startswith("nvidia.com/") and str(count) != "0" for key, count in capacity.items())
+    marked = any(labels.get(key) == "true" for key in (keys.PRESENT, "feature.node.kubernetes.io/pci-10de.present"))
+    return marked or any(key.startswith(keys.NVIDIA) and str(count) != "0" for key, count in capacity.items())
 
 
 def labels_of(node: Body) -> dict[str, str]:
@@ -83,25 +80,25 @@ def labels_of(node: Body) -> dict[str, str]:
 def alike(node: Body, *, kernel: bool) -> dict[str, Any]:
     """What is the same for all nodes of a pool: KERNEL too, where precompiled drivers are chosen by it."""
     labels, info = labels_of(node), node.get("status", {}).get("nodeInfo", {})
-    name, version = (labels.get(f"{OS_RELEASE}{key}", "") for key in ("ID", "VERSION_ID"))
-    if name == "rhcos" and (openshift := labels.get(f"{OS_RELEASE}OPENSHIFT_VERSION")):
+    name, version = (labels.get(f"{keys.OS_RELEASE}{key}", "") for key in ("ID", "VERSION_ID"))
+    if name == "rhcos" and (openshift := labels.get(f"{keys.OS_RELEASE}OPENSHIFT_VERSION")):
         version = openshift
     image = re.match(r"([A-Za-z]+)\D*(\d+(?:\.\d+)?)", str(info.get("osImage", "")))
     system = name + version or (f"{image[1].lower()}{image[2]}" if image else "")
-    product = labels.get("nvidia.com/gpu.product", "")
+    product = labels.get(keys.PRODUCT, "")
     count = labels.get("nvidia.com/gpu.count", "") if "-MIG-" not in product else ""  # of slices there
     taints = [
         {key: taint[key] for key in ("key", "value", "effect") if taint.get(key)}
         for taint in node.get("spec", {}).get("taints") or []
         if not str(taint.get("key", "")).startswith("node.kubernetes.io/")
     ]
-    arch = labels.get("kubernetes.io/arch", "")
-    workload = labels.get("nvidia.com/gpu.workload.config", "")
+    arch = labels.get(keys.ARCH, "")
+    workload = labels.get(keys.WORKLOAD, "")
     return {
         "os": system,
         "arch": arch if arch in {"amd64", "arm64"} else "",
-        "kernel": (labels.get(KERNEL) or info.get("kernelVersion", "")) if kernel else "",
-        "ostreeVersion": labels.get(f"{OS_RELEASE}OSTREE_VERSION", ""),
+        "kernel": (labels.get(keys.KERNEL) or info.get("kernelVersion", "")) if kernel else "",
+        "ostreeVersion": labels.get(f"{keys.OS_RELEASE}OSTREE_VERSION", ""),
         "gpuProduct": re.sub(r"-(?:SHARED|MIG-.*)$", "", product),
         "gpusPerNode": int(count) if count.isdecimal() and count != "0" else 0,
         "workload": workload if workload in {"container", "vm-passthrough", "vm-vgpu"} else "",

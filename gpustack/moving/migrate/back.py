@@ -14,6 +14,7 @@ from gpustack.model import Body
 from gpustack.reconciler.shell.lease import NAME
 from gpustack.reconciler.shell.uninstall import MARKS
 
+from ...api import keys
 from .acts import Act, bare, called, changes, digest, key_of, record, undone, within
 from .plan import Promise, Render, Verdict, holds_driver, unproved
 from .seen import Seen, facts, notes, space
@@ -82,7 +83,7 @@ class Back(Planner):
         known, acts, key = {body["metadata"].get("uid") for body in self.seen.objects}, [], "ownerReferences"
         for before, live in undone(self.entries, "release", self.seen):
             have = (live or {"metadata": {}})["metadata"].get(key) or []
-            were = [each for each in before["metadata"][key] or [] if str(each["apiVersion"]).startswith("nvidia.com/")]
+            were = [each for each in before["metadata"][key] or [] if str(each["apiVersion"]).startswith(keys.NVIDIA)]
             lacking = [each for each in were if each["uid"] in known and each not in have]
             if live and lacking:
                 acts.append(Act("patch", live, {"metadata": {key: [*have, *lacking]}}))

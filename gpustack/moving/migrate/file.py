@@ -14,6 +14,7 @@ from typing import Any
 from gpustack.live.state import kind_of
 from gpustack.model import Body
 
+from ...api import keys
 from . import Plan
 from .acts import RECORD, Act, called, digest
 from .plan import Render, holds_driver
@@ -55,7 +56,7 @@ def sight(plan: Plan) -> Body:
             sights[f"operand {name}"] = uid
         elif kind == "Node":
             offered = (body.get("status") or {}).get("allocatable") or {}
-            sights[f"GPUs of {name}"] = any("nvidia.com/" in key and str(offered[key]) != "0" for key in offered)
+            sights[f"GPUs of {name}"] = any(keys.NVIDIA in key and str(offered[key]) != "0" for key in offered)
     return sights
 
 

@@ -15,6 +15,7 @@ from gpustack.gitops.engine import Applies
 from gpustack.model import Body
 from gpustack.review.impact.subject import is_driver, is_vgpu_manager
 
+from ...api import keys
 from ..adopt.carry import left, rendered_for
 from .seen import RELEASE, Seen, facts, notes, operator_kind, space
 
@@ -101,7 +102,7 @@ def holds_driver(body: Body) -> bool:
 def of_stack(body: Body, seen: Seen, render: Render) -> bool:
     """Whether the live DaemonSet BODY is the operator's, of its release, or one that is rendered."""
     owners = body["metadata"].get("ownerReferences") or []
-    owned = any(str(each.get("apiVersion", "")).startswith("nvidia.com/") for each in owners)
+    owned = any(str(each.get("apiVersion", "")).startswith(keys.NVIDIA) for each in owners)
     release = seen.release and notes(body).get(RELEASE) == seen.release
     here = space(body) in (render.namespace, seen.namespace) and body["metadata"]["name"] in render.of("DaemonSet")
     return owned or bool(release) or holds_driver(body) or here

@@ -17,6 +17,7 @@ from gpustack.live.state import labels
 from gpustack.model import Body, Finding, InputError, Location, docs, printable
 from gpustack.reconciler.shell.cluster import Cluster
 
+from ...api import keys
 from ..adopt.documents import Item
 from ..adopt.inputs import context, live, objects, read_all
 from ..adopt.installation import understood
@@ -92,8 +93,7 @@ class Seen:
         return [
             body
             for body in self.of("Deployment")
-            if body["metadata"]["name"] == context.CHART
-            or labels(body).get("app.kubernetes.io/component") == context.CHART
+            if body["metadata"]["name"] == context.CHART or labels(body).get(keys.COMPONENT) == context.CHART
         ]
 
 
@@ -195,7 +195,7 @@ async def look(cluster: Cluster, namespace: str, default: str) -> Seen:
 
 def operator_kind(body: Body) -> bool:
     """Whether BODY is one of the operator's custom resources, and not another project's of that name."""
-    return body["kind"] in CUSTOM and str(body.get("apiVersion", "")).startswith("nvidia.com/")
+    return body["kind"] in CUSTOM and str(body.get("apiVersion", "")).startswith(keys.NVIDIA)
 
 
 def package(body: Body) -> bool:

@@ -13,6 +13,7 @@ from gpustack.api.keys import UPGRADE_STATE
 from gpustack.live.state import labels
 from gpustack.model import STAGES, Body
 
+from ...api import keys
 from .acts import Act, key_of, saving
 from .commands import Commands, object_of
 from .fields import Fields
@@ -289,5 +290,5 @@ def of_operator(pod: Body, operators: Sequence[Body]) -> bool:
 def other_owners(body: Body) -> list[Body] | None:
     """The owners of BODY but the operator's custom resources; None where none of these is among them."""
     every = body["metadata"].get("ownerReferences") or []
-    rest = [each for each in every if not str(each.get("apiVersion", "")).startswith("nvidia.com/")]
+    rest = [each for each in every if not str(each.get("apiVersion", "")).startswith(keys.NVIDIA)]
     return rest if len(rest) < len(every) else None

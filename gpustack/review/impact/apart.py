@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from ...api import keys
 from ...catalog import plugin_config
 
 if TYPE_CHECKING:
     from ...policy.configurations.plugin_text import PluginConfig, Shared
 
-GPU = "nvidia.com/gpu"
 WORDS = {"": "exclusive", "mps": "MPS", "timeSlicing": "time slicing"}
 DISTANCE = {"": 2, "mps": 1, "timeSlicing": 0}
 """How far pods on one GPU are kept apart, by the kind of sharing."""
@@ -49,7 +49,7 @@ class Apart(NamedTuple):
             return True
         if was.why:
             return bool(self.kind)
-        names = {GPU, *(was.names or ()), *(self.names or ())}
+        names = {keys.GPU, *(was.names or ()), *(self.names or ())}
         return any(self.distance(name) < was.distance(name) for name in names) or (
             bool(self.kind) and ((was.renamed and not self.renamed) or (was.single and not self.single))
         )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from ...cluster.ownership import OWNER
+from ...api import keys
 from ...model import Body, dotted, few
 from ..diff.objects import ObjectChange
 from . import nodes
@@ -156,7 +156,7 @@ def labels_go(subject: Subject) -> Iterator[Hit]:
         lost = sorted(old - new)
         if lost:
             yield Hit(str(change.identity), f"its nodes are to run {', '.join(lost)} no longer")
-        one, two = (at(body, "spec", "labels", OWNER) for body in (change.old, change.new))
+        one, two = (at(body, "spec", "labels", keys.DRIVER_OWNER) for body in (change.old, change.new))
         if one is not None and one != two:
             yield Hit(str(change.identity), f"its nodes' driver is {two or 'nobody'}'s instead of {one}'s")
 

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Literal, NamedTuple
 
+from ...api import keys
 from ...api.keys import LAYOUTS
-from ...cluster.mig_layouts import LABEL
 from ...cluster.pool import Pool
 from ...cluster.resolve import resolve
 from ...components.plugin.configs_inputs import digest, kept_layouts
@@ -115,7 +115,7 @@ def _changes(subject: Subject) -> Iterator[tuple[Way, Hit]]:
             yield _change(after, pair, one, two, restarts)
     for name in _others(subject):
         if name not in pooled and after is not None:
-            what = f"its content changes; nodes with {LABEL}={name} "
+            what = f"its content changes; nodes with {keys.MIG_CONFIG}={name} "
             yield _same_label(f"layout {name}", what, None, restarts=restarts, after=after)
 
 
@@ -138,7 +138,7 @@ def _change(
     if same:
         return _same_label(where, f"{step}; its nodes ", nodes, restarts=restarts, after=after)
     why = "no reconciler runs" if not reconciler.runs(after) else "the label is how the pool selects its nodes"
-    return "label", Hit(where, f"{step}; {why}, so each node waits for its label {LABEL}={two.name}", nodes)
+    return "label", Hit(where, f"{step}; {why}, so each node waits for its label {keys.MIG_CONFIG}={two.name}", nodes)
 
 
 def _same_label(
@@ -169,7 +169,7 @@ def layout(pool: Pool) -> Layout | None:
     wanted = node_policies.mig(pool)
     if wanted is not None:
         return Layout(wanted.config, wanted.digest, commanded=True)
-    label = pool.said.nodeSelector.get(LABEL)
+    label = pool.said.nodeSelector.get(keys.MIG_CONFIG)
     chosen = pool.layout if label else None
     content = [str(element.effect) for element in (chosen.elements if chosen else None) or ()]
     return Layout(label, digest(content) if content else "", commanded=False) if label else None
@@ -202,14 +202,15 @@ def _by_discovery(subject: Subject) -> Iterator[Hit]:
         for name, value in new.items():
             if old.get(name) != value:
                 was = f"instead of {old[name]}" if name in old else "for the first time"
-                what = f"node feature discovery sets {LABEL}={value} {was}: its nodes are cut at once, without a drain"
+                sets = f"node feature discovery sets {keys.MIG_CONFIG}={value} {was}"
+                what = f"{sets}: its nodes are cut at once, without a drain"
                 yield Hit(str(change.identity), what, tier=OUTAGE)
 
 
 def _labelled(body: Body | None) -> dict[str, str]:
     """The layout that each rule of a NodeFeatureRule gives to its nodes."""
     rules = [mapping(each) for each in items(at(body, "spec", "rules"))]
-    given = {str(each.get("name")): mapping(each.get("labels")).get(LABEL) for each in rules}
+    given = {str(each.get("name")): mapping(each.get("labels")).get(keys.MIG_CONFIG) for each in rules}
     return {name: str(value) for name, value in given.items() if value}
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from ...api import keys
 from ...cluster import scheduling
 from ...cluster.plugin_sharing import UnknownSharing
 from ...cluster.pool import Pool
@@ -21,10 +22,6 @@ from .subject import mapping, pod
 if TYPE_CHECKING:
     from ...policy.language.spec import ClusterPolicySpec
 
-DEPLOY = "nvidia.com/gpu.deploy."
-MPS = "nvidia.com/mps.capable"
-"""What GPU feature discovery says of nodes whose device plugin shares by MPS (operator.md 7.5)."""
-
 
 def pools_of(spec: ClusterPolicySpec | None, body: Body | None) -> list[Pool]:
     """The pools whose nodes may have a pod of the DaemonSet BODY."""
@@ -34,8 +31,8 @@ def pools_of(spec: ClusterPolicySpec | None, body: Body | None) -> list[Pool]:
 def _lands(pool: Pool, spec: Mapping[str, Any]) -> bool:
     """Whether nodes of POOL may have pods with SPEC."""
     selector = {str(key): str(value) for key, value in mapping(spec.get("nodeSelector")).items()}
-    deployed = {f"{DEPLOY}{name}" for name in pool.components if _has(pool, name)}
-    if any(key.startswith(DEPLOY) and key not in deployed for key in selector):
+    deployed = {f"{keys.DEPLOY}{name}" for name in pool.components if _has(pool, name)}
+    if any(key.startswith(keys.DEPLOY) and key not in deployed for key in selector):
         return False
     known = {**scheduling.labels_of(pool.said), **pool.known_labels, **pool.labels, **_mps(pool)}
     taints = [taint for taint in pool.said.taints if taint.key not in scheduling.OF_DAEMONSETS]
@@ -54,7 +51,7 @@ def _has(pool: Pool, component: str) -> bool:
 
 def _mps(pool: Pool) -> dict[str, str]:
     try:
-        return {MPS: "true" if not pool.cluster.dra and pool.sharing.kind == "mps" else "false"}
+        return {keys.MPS_CAPABLE: "true" if not pool.cluster.dra and pool.sharing.kind == "mps" else "false"}
     except UnknownSharing:
         return {}
 
@@ -72,7 +69,7 @@ def of(spec: ClusterPolicySpec | None, body: Body | None) -> Range | None:
     nodes with a GPU: those of the rest of the cluster are in no policy.
     """
     selector = mapping(pod(body).get("nodeSelector"))
-    if not any(str(key).startswith("nvidia.com/") for key in selector):
+    if not any(str(key).startswith(keys.NVIDIA) for key in selector):
         return None
     pools = pools_of(spec, body)
     return (0, 0) if spec and spec.nodePools and not pools else number(pools)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator
 
+from ...api import keys
 from ...model import Body, few
 from ..diff.objects import ObjectChange
 from . import nodes
@@ -28,8 +29,6 @@ from .tiers import OUTAGE, PLANNED, POWER
 
 MPS = "nvidia-device-plugin-mps-control-daemon"
 """Whose pods hold the memory and the processes of all clients of a GPU."""
-CARRIED = "gpustack.dev/carried"
-"""The annotation of a DaemonSet whose template is carried."""
 
 
 def templates(subject: Subject, *kinds: str) -> Iterator[ObjectChange]:
@@ -164,6 +163,6 @@ def immutable_selector(subject: Subject) -> Iterator[Hit]:
 def carried_no_more(subject: Subject) -> Iterator[Hit]:
     """What a DaemonSet carried from a cluster that was taken over drops out."""
     for change in subject.changed("DaemonSet"):
-        origin = at(change.old, "metadata", "annotations", CARRIED)
-        if origin and not at(change.new, "metadata", "annotations", CARRIED):
+        origin = at(change.old, "metadata", "annotations", keys.CARRIED)
+        if origin and not at(change.new, "metadata", "annotations", keys.CARRIED):
             yield Hit(str(change.identity), f"what it carried from {origin} drops out")

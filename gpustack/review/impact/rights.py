@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
+from ...api import keys
 from ...catalog import object_kinds
 from ...model import Body, few
 from .rule import Hit, rule
@@ -118,7 +119,6 @@ def binding_grows(subject: Subject) -> Iterator[Hit]:
 
 
 LEVELS = {"restricted": 0, "baseline": 1, "privileged": 2}
-ENFORCE = "pod-security.kubernetes.io/enforce"
 
 
 @rule("IMP404", 1)
@@ -128,12 +128,12 @@ def pod_security(subject: Subject) -> Iterator[Hit]:
         if change.what == "removed" or (change.what == "added" and subject.whole == "new"):
             continue
         was, now = (
-            str(mapping(at(body, "metadata", "labels")).get(ENFORCE) or "") for body in (change.old, change.new)
+            str(mapping(at(body, "metadata", "labels")).get(keys.ENFORCE) or "") for body in (change.old, change.new)
         )
         if was != now and not (change.what == "added" and not now):
             level, other = LEVELS.get(was, 2), LEVELS.get(now, 2)
             word = "laxer" if other > level else "stricter" if other < level else "spelled differently"
-            yield Hit(str(change.identity), f"{ENFORCE}: {was or 'not set'} -> {now or 'not set'} ({word})")
+            yield Hit(str(change.identity), f"{keys.ENFORCE}: {was or 'not set'} -> {now or 'not set'} ({word})")
 
 
 ADMISSION: Sequence[str] = object_kinds.facts()["admission"]

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
+from ...api import keys
 from ...gitops.engines import engines
 from ...model import CONSTRUCT, Body
 from ..diff.fields import FieldChange, Item
@@ -294,8 +295,7 @@ def labels(body: Body | None) -> Mapping[str, Any]:
 def is_driver(body: Body | None) -> bool:
     """Whether BODY is a DaemonSet whose pods hold a driver for containers (reconciler.md U4, D14)."""
     return mapping(body).get("kind") == "DaemonSet" and (
-        labels(body).get("app.kubernetes.io/component") == "nvidia-driver"
-        or labels(body).get("app") == "nvidia-driver-daemonset"
+        labels(body).get(keys.COMPONENT) == "nvidia-driver" or labels(body).get("app") == "nvidia-driver-daemonset"
     )
 
 

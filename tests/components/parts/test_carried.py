@@ -6,12 +6,13 @@ from typing import Any
 
 import pytest
 
+from gpustack.api import keys
 from gpustack.cluster.resolve import resolve
 from gpustack.components import MigManager
 from gpustack.components.driver import nvidia_drivers_inputs as nvidia_drivers
 from gpustack.components.driver.nvidia_drivers import daemonsets
 from gpustack.components.mig.mig_manager_inputs import from_cluster
-from gpustack.components.parts.carried import CARRIED, template_hash
+from gpustack.components.parts.carried import template_hash
 from gpustack.model import Body
 from gpustack.policy.language.carried import called
 from tests.components.common import render, spec
@@ -53,8 +54,8 @@ def test_a_text_takes_the_place_of_ours() -> None:
     """Word for word, and the DaemonSet says what it was taken from."""
     body = manager(texts={WAIT: {"text": "sleep 1\n"}})
     assert pod(body)["initContainers"][0]["args"] == ["sleep 1\n"]
-    assert body["metadata"]["annotations"][CARRIED] == "nvidia-mig-manager-1"
-    assert CARRIED not in body["spec"]["template"]["metadata"].get("annotations", {})
+    assert body["metadata"]["annotations"][keys.CARRIED] == "nvidia-mig-manager-1"
+    assert keys.CARRIED not in body["spec"]["template"]["metadata"].get("annotations", {})
 
 
 def test_tolerations_and_volumes_are_as_they_were() -> None:
@@ -102,7 +103,7 @@ def test_a_driver_keeps_its_name_and_digest() -> None:
     assert {each["value"] for each in variables if each["name"] == "DRIVER_CONFIG_DIGEST"} == {"7"}
     later = driver(called=name, digest="7", template="0" * 16)
     assert later["metadata"]["name"] == name
-    assert CARRIED not in later["metadata"]["annotations"]
+    assert keys.CARRIED not in later["metadata"]["annotations"]
 
 
 def test_other_names_are_their_own() -> None:
