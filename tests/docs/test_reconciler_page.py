@@ -31,9 +31,9 @@ def rows(section: str) -> dict[str, list[str]]:
 
 
 def known_keys() -> Iterator[str]:
-    """Every key and value of keys.py."""
+    """Every key and value of keys.py that the program knows."""
     for name, value in vars(keys).items():
-        if name.isupper() and name != "DOMAIN":
+        if name.isupper() and name not in {"DOMAIN", "COMPILERS"} and value not in keys.COMPILERS:
             yield from [value] if isinstance(value, str) else value
 
 
