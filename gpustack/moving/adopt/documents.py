@@ -28,10 +28,12 @@ MOST = 5000
 """Documents of one file, files of one folder, and values of one document."""
 _START = re.compile(r"^(?:---(?:[ \t].*)?|\.\.\.[ \t]*)$")
 _VARIABLE = re.compile(
-    r"\$\{(?P<name>[A-Za-z_][\w.\[\]\"]*)(?::?[-=](?P<default>[^}]*))?\}"
+    r"\$\{(?P<name>[A-Za-z_][\w.\[\]\"]*)(?::?[-=](?P<default>[^}]*)|:?\?[^}]*)?\}"
     r"|\{\{-?\s*(?P<go>[.A-Za-z_][^{}]*?)\s*-?\}\}"
 )
-COMMAND = re.compile(r"\bhelm(?:\s+-\S+)*\s+(?:install|upgrade)\b")
+COMMAND = re.compile(
+    r"\bhelm3?((?:\s+-\S+(?:\s+(?!-|install|upgrade|template)\S+)?)*)\s+(?:install|upgrade|template)\b"
+)
 _PLAIN = re.compile(r"\.?([A-Za-z_][\w.]*)(?:\s*\|\s*(?:s?quote|toString|default\s+\S+))*")
 _HEREDOC = re.compile(r"<<-?\s*[\"']?(\w+)[\"']?[^\n]*\n(.*?)^\s*\1\s*$", re.MULTILINE | re.DOTALL)
 _ACTION = re.compile(r"^\s*\{\{.*\}\}\s*$")

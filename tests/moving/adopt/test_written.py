@@ -17,7 +17,7 @@ from gpustack.catalog import chart
 from gpustack.policy.loading.load import load_values
 from tests.project import Project, cache, project
 
-from .test_published import DRIVER_OFF
+from .test_published import DRIVER_OFF, POLICY
 from .test_shapes import Shape, adopt, at, plain
 
 __all__ = ["cache", "project"]
@@ -92,6 +92,52 @@ name: gpu-operator
 version: 1.0.0
 dependencies: [{name: gpu-operator, version: v25.10.1}]
 """
+LEADING = """helm3 -n gpu --debug upgrade --install gpus a/gpu-operator $OPTIONS --set driver.enabled=${DRIVER:-false}
+"""
+HELD = {
+    "apiVersion": "policy.open-cluster-management.io/v1",
+    "kind": "Policy",
+    "metadata": {"name": "gpus"},
+    "spec": {
+        "policy-templates": [{"objectDefinition": {"spec": {"object-templates": [{"objectDefinition": POLICY}]}}}]
+    },
+}
+DYNAMIC = """variable "more" { default = [{ name = "mig.strategy", value = "mixed" }] }
+resource "helm_release" "gpu" {
+  name  = "gpus"
+  chart = "gpu-operator"
+  dynamic "set" {
+    for_each = { "driver.enabled" = "false" }
+    content {
+      name  = set.key
+      value = set.value
+    }
+  }
+  dynamic "set" {
+    for_each = var.more
+    content {
+      name  = set.value.name
+      value = set.value["value"]
+    }
+  }
+}
+"""
+BLUEPRINT = """module "addons" {
+  source              = "a/b"
+  nvidia_gpu_operator = { set = [{ name = "driver.enabled", value = "false" }] }
+}
+"""
+PROXY = """apiVersion: addons.cluster.x-k8s.io/v1alpha1
+kind: HelmChartProxy
+metadata: {name: gpus}
+spec:
+  chartName: gpu-operator
+  valuesTemplate: |
+    driver:
+      enabled: {{ .Cluster.own }}
+    mig: {strategy: mixed}
+"""
+MAP = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: values}\ndata: {values.yaml: 'driver: {enabled: false}'}\n"
 NAMED = {"nfd.helmRelease": "gpus"}
 SHAPES = {
     "values from standard input": Shape({"up.sh": STDIN}, {**DRIVER_OFF, **NAMED, "mig.strategy": "mixed"}),
@@ -109,6 +155,14 @@ SHAPES = {
         {"driver.enabled": True, "mig.strategy": "single"},
         answers=["var.own=true", "nodePools[0].os=ubuntu22.04"],
     ),
+    "options before the command": Shape({"up.sh": LEADING}, {**DRIVER_OFF, **NAMED, "cluster.namespace": "gpu"}),
+    "an object inside of another": Shape({"policy.yaml": yaml.safe_dump(HELD)}, DRIVER_OFF),
+    "dynamic blocks": Shape({"main.tf": DYNAMIC}, {**DRIVER_OFF, **NAMED, "mig.strategy": "mixed"}),
+    "a module with set alone": Shape({"main.tf": BLUEPRINT}, DRIVER_OFF),
+    "a template in a text": Shape(
+        {"proxy.yaml": PROXY}, {**DRIVER_OFF, "mig.strategy": "mixed"}, answers=["Cluster.own=false"]
+    ),
+    "a ConfigMap that nobody names": Shape({"map.yaml": MAP}, DRIVER_OFF),
     "a key that stands twice": Shape(
         {"values.yaml": "driver: {enabled: true}\ngfd: {enabled: false}\ndriver: {enabled: false}\n"}, DRIVER_OFF
     ),
@@ -170,6 +224,12 @@ def test_a_patch_that_cannot_be_read_is_told(patch: str, project: Project) -> No
         2,
         ["the ClusterPolicy is patched here, which is not read"],
     )
+
+
+def test_a_cluster_policy_of_another_project_is_left_alone(project: Project) -> None:
+    """Kyverno has a kind of that name."""
+    text = "apiVersion: kyverno.io/v1\nkind: ClusterPolicy\nmetadata: {name: a}\nspec: {driver: {enabled: false}}\n"
+    assert adopt(project, Shape({"kyverno.yaml": text}, {})).json["findings"][0]["rule"] == "GPU049"
 
 
 def test_a_variable_inside_a_list_is_asked_for(project: Project) -> None:

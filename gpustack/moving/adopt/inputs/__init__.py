@@ -60,6 +60,8 @@ def look(context: Context) -> Context:
                 handler(item, context)
         elif handler is None:
             not_known(item, context)
+    if not context.installation.told:
+        helm.held(context)
     return context
 
 

@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path as File
+from typing import Any
+
+from gpustack.model import Path, children
 
 from ..documents import Item, Reader
 from ..installation import Installation, Leaves, lay
@@ -50,6 +53,28 @@ class Context:
             self.installation.version = said
 
 
+HELD = {
+    *(("nvidia.com", kind) for kind in ("ClusterPolicy", "NVIDIADriver", "GPUCluster")),
+    *(("operators.coreos.com", "Subscription"), ("helm.toolkit.fluxcd.io", "HelmRelease")),
+    *(("helm.cattle.io", "HelmChart"), ("argoproj.io", "Application")),
+}
+"""Objects that others bring along inside of theirs: Open Cluster Management's policies and works, Crossplane, kro."""
+
+
+def said_by(data: Any) -> bool:
+    """Whether DATA is an object of one of the HELD kinds."""
+    return (str(data.get("apiVersion", "")).partition("/")[0], data.get("kind")) in HELD
+
+
+def held(data: Any, path: Path = ()) -> Iterator[Path]:
+    """Where inside of DATA objects of the HELD kinds stand."""
+    for step, each in children(data):
+        if isinstance(each, dict) and said_by(each):
+            yield (*path, step)
+        else:
+            yield from held(each, (*path, step))
+
+
 def expanded(item: Item) -> Iterator[Item]:
     """ITEM, or what it lists. An item of a NodeList doesn't say what it is."""
     items, kind = item.get("items"), item.text_at("kind")
@@ -59,6 +84,8 @@ def expanded(item: Item) -> Iterator[Item]:
         return
     if not kind.endswith("List") or not isinstance(items, list):
         yield item
+        if kind and not said_by(item.data):
+            yield from (item.part(*path) for path in held(item.data))
         return
     of = {"kind": kind.removesuffix("List"), "apiVersion": item.get("apiVersion")} if kind != "List" else {}
     for index, body in enumerate(items):

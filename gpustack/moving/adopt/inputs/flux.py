@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import base64
 import binascii
+from dataclasses import replace
 from pathlib import PurePath
 
 from gpustack.model import InputError, Location
 from gpustack.policy.loading.foreign import is_values
 
-from ..documents import Item
+from ..documents import Item, documents
 from ..installation import Leaves, Said
 from .context import CHART, Context
 from .sets import put, typed
@@ -49,7 +50,9 @@ def values(item: Item, context: Context, *path: str | int) -> None:
         except InputError:
             if "{{" not in item.text_at(*path):
                 raise
-            inner = None
+            inner = next(
+                (replace(each, outer=(item, path)) for each in documents(item.text_at(*path), item.file)), None
+            )
         if inner is not None and isinstance(inner.data, dict):
             context.take(inner.leaves())
         else:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from gpustack.model import InputError
 from gpustack.policy.loading.foreign import is_values
 
 from ..documents import Item
@@ -66,6 +67,20 @@ def take(item: Item, context: Context, alias: str | None = None) -> None:
     for key in item.data:
         if key != below:
             context.installation.tell("bundling", str(key), item.where(str(key)), below=below)
+
+
+def held(context: Context) -> None:
+    """Take values that a ConfigMap holds, where nothing else tells of an installation: what reads it isn't among the
+    inputs."""
+    for item in (each for each in context.items if each.text_at("kind") == "ConfigMap"):
+        for key in item.get("data") or {}:
+            try:
+                inner = item.embedded("data", key)
+            except InputError:
+                continue
+            if inner is not None and recognised(inner):
+                context.installation.tell("held", key, item.where("data", key), name=item.text_at("metadata", "name"))
+                take(inner, context)
 
 
 KINDS: dict[str, object] = {}

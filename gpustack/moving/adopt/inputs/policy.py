@@ -13,7 +13,8 @@ from .context import Context
 def cluster_policy(item: Item, context: Context) -> None:
     """Read a ClusterPolicy: gpustack's or the operator's."""
     if item.get("apiVersion") != API_VERSION:
-        objects.cluster_policy(item, context)
+        theirs = item.text_at("apiVersion").partition("/")[0] in {"nvidia.com", ""}
+        (objects.cluster_policy if theirs else objects.other)(item, context)
         return
     installation = context.installation
     if item.get("spec", "extends"):

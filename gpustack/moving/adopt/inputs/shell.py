@@ -47,7 +47,8 @@ def commands(text: str) -> Iterator[tuple[int, str]]:
     for line in text.replace("\\\n", "\\\f").split("\n"):
         for match in COMMAND.finditer(line):
             if CHART in line[match.end() :]:
-                yield number + line.count("\f", 0, match.start()), line[match.end() :].replace("\\\f", " ")
+                words = f"{match[1]} {line[match.end() :]}".replace("\\\f", " ")
+                yield number + line.count("\f", 0, match.start()), words
                 break
         number += 1 + line.count("\f")
 
@@ -110,7 +111,8 @@ def command(words: list[str], item: Item, where: Location, context: Context) -> 
             flags.append((flag, value if equals else next(rest, "")))
         elif not word.startswith("-"):
             plain.append(word)
-    if not plain or CHART not in plain[-1]:
+    plain = [word for word in plain if not re.fullmatch(r"\$\{\w+\}", word)]
+    if not any(CHART in word for word in plain):
         return
     if len(plain) > 1 and "${" not in plain[0]:
         installation.helm_release = plain[0]

@@ -21,6 +21,7 @@ from .sets import put, typed
 _CALL = re.compile(r"(file|templatefile|merge|yamlencode|jsonencode)\((.*)\)", re.DOTALL)
 _CHOICE = re.compile(r"([\w.]+)\s*\?\s*([^?:]+?)\s*:\s*([^?:]+)")
 _LITERAL = re.compile(r"true|false|null|-?\d+|\"[^\"$\\]*\"")
+_PART = re.compile(r"\"?\$\{(?:set|each)\.(?:value[.\[\"]+)?(\w+)[\"\]]*\}\"?")
 _NAME = re.compile(r"(?:var|local)\.(\w+)")
 _INSIDE = re.compile(r"\$\{((?:var|local)\.\w+)\}")
 
@@ -32,7 +33,7 @@ def recognised(item: Item) -> bool:
 
 def read(item: Item, context: Context) -> None:
     """Read the helm_release of the operator's chart, if ITEM has one."""
-    if f'"{CHART}"' not in item.text and "gpu-operator" not in item.text:
+    if CHART not in item.text.replace("_", "-"):
         return
     files = [tree(each) for each in context.items if recognised(each) and "helm_release" not in each.text]
     terraform = Terraform(item, context, [*files, tree(item)])
@@ -48,7 +49,9 @@ def charts(data: Any, key: str = "") -> Iterator[dict[str, Any]]:
     """What stands in DATA, the value of KEY in a module, as a release of the operator's chart."""
     if isinstance(data, dict):
         named = str(data.get("chart", "")).strip('"').rpartition("/")[2] == CHART
-        if named or (key.strip('"').replace("_", "-").endswith(CHART) and "values" in data and "source" not in data):
+        if named or (
+            key.strip('"').replace("_", "-").endswith(CHART) and {"values", "set"} & set(data) and "source" not in data
+        ):
             yield data
         else:
             for name, each in data.items():
@@ -104,13 +107,29 @@ class Terraform:
             installation.version = installation.version or Said(version, where)
         for entry in block.get("values", []) if isinstance(block.get("values"), list) else []:
             self.values(self.of(entry), where)
-        if block.get("dynamic"):
+        made = [each for one in block.get("dynamic") or [] for each in self.dynamic(one.get('"set"'))]
+        if None in made:
             installation.tell("not known", "dynamic", where, data="what a dynamic block makes")
-        for kind in ("set", "set_sensitive", "set_list"):
-            for entry in block.get(kind) or []:
+        for kind in ("set", "set_sensitive", "set_list", "dynamic"):
+            for entry in filter(None, made) if kind == "dynamic" else block.get(kind) or []:
                 data = self.of(entry)
                 plain = data.get("value") if data.get("type") == "string" else typed(data.get("value"))
                 put(installation.values, str(data.get("name")), plain, where)
+
+    def dynamic(self, body: Any) -> Iterator[dict[str, Any] | None]:
+        """The blocks that BODY, of a dynamic "set", makes of a map or a list; None where that isn't known."""
+        each = self.of(body.get("for_each")) if isinstance(body, dict) else None
+        pairs = (
+            list(each.items()) if isinstance(each, dict) else list(enumerate(each)) if isinstance(each, list) else None
+        )
+        content = (body.get("content") or [{}])[0] if isinstance(body, dict) else {}
+        if pairs is None:
+            yield None
+        for key, value in pairs or []:
+            parts = {"key": key, "value": value, **(value if isinstance(value, dict) else {})}
+            found = {name: _PART.fullmatch(str(content.get(name, ""))) for name in ("name", "value")}
+            known = {name: parts.get(match[1]) for name, match in found.items() if match}
+            yield known if known.get("name") is not None else None
 
     def values(self, data: Any, where: Location) -> None:
         """Take DATA, one entry of `values`: a map, or the text of one."""
