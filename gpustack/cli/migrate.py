@@ -13,7 +13,7 @@ import json
 import os
 import sys
 from collections.abc import Iterator
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -63,7 +63,7 @@ def run(options: argparse.Namespace) -> int:
     plan = made(options, render, seen(options), reverse=reverse)
     if options.action == "status":
         told = progress(plan)
-        return answer(options.format, 0, told, progress_lines(told))
+        return answer(options.format, 2 if told["overdue"] else 0, told, progress_lines(told))
     code = 2 if plan.promise.level == "broken" or any(step.refused for step in plan.steps) else 0
     told = data(plan)
     if options.write:
@@ -130,7 +130,9 @@ def carry_out(options: argparse.Namespace) -> int:
 def progress(plan: Plan) -> dict[str, Any]:
     """How far a hand-over is: what was done and by whom, what is next, and what must not stay so for long."""
     from ..moving.migrate.acts import record
+    from ..moving.migrate.file import TIME
     from ..moving.migrate.plan import behind
+    from ..moving.migrate.seen import facts
     from ..moving.migrate.steps import stopped
     from ..reconciler.shell.lease import NAME
 
@@ -138,6 +140,8 @@ def progress(plan: Plan) -> dict[str, Any]:
     frozen = bool(look.operators) and all(map(stopped, look.operators))
     stops = [each["at"] for each in entries if each["step"] == "stop"]
     ours = ((look.find("Deployment", NAME, plan.render.namespace) or {}).get("status") or {}).get("readyReplicas")
+    late, applied = list(behind(look, every=True)), [each["at"] for each in entries if each["step"] == "apply"]
+    ends = (datetime.now(UTC) - timedelta(days=facts()["postponed"])).strftime(TIME)
     step = next((each for each in plan.steps if each.state == "next"), None)
     done = dict.fromkeys((each["at"], each["step"], each["by"]) for each in entries)
     return {
@@ -146,7 +150,8 @@ def progress(plan: Plan) -> dict[str, Any]:
         "next": step and {"id": step.id, "title": step.title, "seen": step.seen},
         "stopped": (stops[-1] if stops else "by nobody who wrote it down") if frozen else None,
         "labels": "operator" if look.operators and not frozen else "reconciler" if ours else None,
-        "behind": list(behind(look, every=True)),
+        "behind": late,
+        "overdue": min(applied) if late and applied and min(applied) < ends else None,
     }
 
 
@@ -158,6 +163,8 @@ def progress_lines(told: dict[str, Any]) -> Iterator[str]:
     yield from [f"the operator is stopped: {told['stopped']}"] if told["stopped"] else []
     yield f"a node that joins now is labelled by {told['labels'] or 'nobody: keep this time short'}"
     yield from told["behind"]
+    if told["overdue"]:
+        yield f"they have been since {told['overdue']}: too long, as security fixes wait with them; roll them"
 
 
 def rendered(options: argparse.Namespace) -> Render:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import copy
 import json
 import os
+import re
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,7 +20,7 @@ import pytest
 from gpustack.moving.migrate.seen import kinds
 from tests.control_plane.api import Body
 from tests.control_plane.cluster import BIN, ControlPlane, wait_for
-from tests.control_plane.manifests import established
+from tests.control_plane.manifests import apply_cluster, established
 from tests.control_plane.test_revisions import revisions
 from tests.fidelity import live
 from tests.fidelity.test_live import ROLLS
@@ -143,3 +144,22 @@ def test_the_api_server_says_what_an_apply_would_make_of_what_runs(plane: Contro
     assert versions[0] == versions[1]
     files = project.run("adopt", "dump.json", "--try")
     assert (files.code, "--context" in files.err) == (4, True)
+
+
+def test_the_whole_stack_is_taken_away_as_the_page_says(plane: ControlPlane, project: Project) -> None:
+    """The commands of docs/moving-out.md, after which nothing that was rendered is there, its namespace and kinds
+    included."""
+    project.policy("prod-eu-1", file="policies/prod-eu-1.yaml", gfd={"enabled": True}, nfd={"enabled": True})
+    assert project.run("render").code == 0
+    rendered = apply_cluster(plane.admin, project.folder / "dist/prod-eu-1")
+    assert len(rendered) > 20
+    text = (ROOT / "docs/moving-out.md").read_text("utf-8").partition("## Taking the whole stack away")[2]
+    (block,) = re.findall(r"```sh\n(.*?)```", text, re.DOTALL)
+    config = plane.kubeconfig("admin", plane.token)
+    script = f'set -e\nkubectl() {{ command kubectl --kubeconfig {config} "${{@:3}}"; }}\n{block}'
+    path = os.pathsep.join((str(BIN), os.environ["PATH"]))
+    words = ["bash", "-c", script]
+    told = subprocess.run(words, cwd=project.folder, env={"PATH": path}, capture_output=True, text=True, check=False)
+    assert "delete" in told.stdout, told.stderr
+    gone = [one for one in rendered if plane.admin.knows(one.body["apiVersion"], one.kind)]
+    wait_for(lambda: not any(plane.admin.find(one.kind, one.name, one.namespace) for one in gone), "all is gone", 90)

@@ -397,3 +397,22 @@ def test_objects_of_another_form_end_in_a_sentence(part: Body, project: Project)
         write(project, changed)
         ran = ran_plan(project, "--format", "json")
         assert ran.code in {0, 2} or ran.json["findings"][0]["rule"] == "GPU050", ran.out
+
+
+def test_pods_that_are_behind_for_long_are_told(project: Project) -> None:
+    """OnDelete has an end: after 14 days `status` says since when, and doesn't end well; before that, or where no pod
+    is behind, it does.
+    """
+    objects = prepared(project, PLAIN)
+    body = of(objects, "DaemonSet", "nvidia-mig-manager")
+    body["spec"]["updateStrategy"] = {"type": "OnDelete"}
+    body["status"]["updatedNumberScheduled"] = 1
+    for at, late, behind in (("2026-01-01", True, 1), ("2099-01-01", False, 1), ("2026-01-01", False, 2)):
+        entry = {"step": "apply", "at": f"{at}T00:00:00Z", "by": "a", "object": {"name": "x"}}
+        meta = {"name": "gpustack-migrate", "namespace": "gpu-operator", "uid": "r"}
+        record = {"kind": "ConfigMap", "apiVersion": "v1", "metadata": meta, "data": {"000000": json.dumps([entry])}}
+        body["status"]["updatedNumberScheduled"] = behind
+        write(project, [*objects, record])
+        words = ("migrate", "status", "x", "--from", "dump.json", "--format", "json")
+        ran = project.run(*words, env={"HOME": str(project.folder)})
+        assert (ran.code, ran.json["overdue"] == entry["at"]) == (2 if late else 0, late), ran.out
