@@ -24,8 +24,8 @@ from tests.project import Project
 
 KINDS = (*CUSTOM, "ServiceMonitor", "PrometheusRule")
 CASES = [
-    pytest.param(POOLED, "argocd", "remove", marks=pytest.mark.ci),
-    (POOLED, "flux", "remove"),
+    pytest.param(POOLED, "flux", "remove", marks=pytest.mark.ci),
+    (POOLED, "argocd", "remove"),
     *((PLAIN, engine, step) for engine in ENGINES for step in ("apply", "takeover", "remove")),
 ]
 
