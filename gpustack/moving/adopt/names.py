@@ -35,6 +35,10 @@ def to_spec(installation: Installation, release: str) -> Leaves:
     """The chart's values of INSTALLATION by the names of a policy of RELEASE; what is left out is noted."""
     spec: Leaves = {}
     rest: Leaves = {}
+    for path in [each for each in installation.values if each[0] in chart.wrappers() and len(each) > 1]:
+        said = installation.values.pop(path)  # of a chart that bundles ours, in whatever hands values to it
+        if path[1] != "enabled":
+            lay(installation.values, {path[1:]: said})
     for path, said in installation.values.items():
         if unfilled(path, said, installation):
             continue

@@ -138,6 +138,13 @@ spec:
     mig: {strategy: mixed}
 """
 MAP = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: values}\ndata: {values.yaml: 'driver: {enabled: false}'}\n"
+BUNDLED = """apiVersion: helm.toolkit.fluxcd.io/v2
+kind: HelmRelease
+metadata: {name: gpus}
+spec:
+  chart: {spec: {chart: ./charts/gpu-operator}}
+  values: {gpu-operator: {enabled: true, driver: {enabled: false}}, other: {a: 1}}
+"""
 NAMED = {"nfd.helmRelease": "gpus"}
 SHAPES = {
     "values from standard input": Shape({"up.sh": STDIN}, {**DRIVER_OFF, **NAMED, "mig.strategy": "mixed"}),
@@ -163,6 +170,7 @@ SHAPES = {
         {"proxy.yaml": PROXY}, {**DRIVER_OFF, "mig.strategy": "mixed"}, answers=["Cluster.own=false"]
     ),
     "a ConfigMap that nobody names": Shape({"map.yaml": MAP}, DRIVER_OFF),
+    "a chart that bundles it, in a HelmRelease": Shape({"release.yaml": BUNDLED}, DRIVER_OFF),
     "a key that stands twice": Shape(
         {"values.yaml": "driver: {enabled: true}\ngfd: {enabled: false}\ndriver: {enabled: false}\n"}, DRIVER_OFF
     ),
