@@ -102,8 +102,10 @@ def clusters(options: argparse.Namespace) -> dict[str, dict[str, Any]]:
     for word, stem in zip(words, stems, strict=True):
         name, equals, paths = word.partition("=")
         known = stem if stems.count(stem) == 1 else Path(word).absolute().parent.name
-        found.append((name if equals else known, {"inputs": paths.split(",") if equals else [word], "context": None}))
-    found += [(each, {"inputs": [], "context": each}) for each in (options.context or "").split(",") if each]
+        inputs = paths.split(",") if equals else [word]
+        found.append((name if equals else known, {"inputs": inputs, "context": None, "kubeconfig": None}))
+    contexts = options.context.split(",") if options.context else [None] * (not found)
+    found += [(each or "cluster", {"inputs": [], "context": each}) for each in contexts]
     names = [plain(name, 0, {}) for name, _ in found]
     if twice := sorted({name for name in names if names.count(name) > 1}):
         raise refusal("GPU049", "twice", names=", ".join(twice))

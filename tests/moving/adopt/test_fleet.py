@@ -11,6 +11,7 @@ import random
 from typing import Any
 
 import pytest
+import yaml
 
 from gpustack.moving.adopt.fleet import Values, split, tree
 from gpustack.moving.adopt.installation import leaves_of
@@ -20,6 +21,8 @@ from gpustack.text.read import parse
 from tests.fidelity.cases import case
 from tests.fidelity.test_operator import CASES
 from tests.project import Project, cache, project
+
+from .test_live import PATHS, serving
 
 __all__ = ["cache", "project"]
 
@@ -135,6 +138,24 @@ def test_a_fleet_is_read_by_folder_and_rendered(project: Project) -> None:
         there = alone.tree(alone.folder / "dist" / name)
         assert there
         assert project.tree(project.folder / "together" / name) == there
+
+
+def test_files_and_contexts_are_clusters_of_their_own(project: Project) -> None:
+    """What is looked at by a context doesn't count for the clusters that files stand for."""
+    policy = {
+        "apiVersion": "nvidia.com/v1",
+        "kind": "ClusterPolicy",
+        "metadata": {"name": "cluster-policy", "uid": "p"},
+    }
+    answers: dict[str, Any] = {PATHS["ClusterPolicy"]: [{**policy, "spec": {"driver": {"enabled": False}}}]}
+    project.write("edge.yaml", "mig: {strategy: mixed}\ngfd: {enabled: false}\n")
+    with serving(project.folder, answers) as (config, asked):
+        words = ("adopt", "--fleet", "edge.yaml", "--kubeconfig", config, "--context", "prod", *ANSWERS)
+        ran = project.run(*words, "--format", "json")
+    assert [each["name"] for each in ran.json["clusters"]] == ["edge", "prod"], ran.out
+    assert len([path for path in asked if path.startswith(PATHS["ClusterPolicy"])]) == 1
+    edge = yaml.safe_load(ran.json["clusters"][0]["policy"])["spec"]
+    assert (edge["mig"], edge["gfd"], "driver" in edge) == ({"strategy": "mixed"}, {"enabled": False}, False)
 
 
 def test_what_would_be_taken_for_another_is_refused(project: Project) -> None:
