@@ -114,7 +114,10 @@ def equal(common: Values, path: Path, value: Any) -> bool:
 
 
 def called(members: tuple[str, ...], values: Values, known: Mapping[str, Values]) -> str:
-    """A name for the layer of MEMBERS, which no layer in KNOWN has: of what tells them apart, else their own names."""
-    platform = values.get(("cluster", "platform"))
-    name = str(platform or "-".join(members[:3]) + ("-and-more" if len(members) > 3 else ""))
+    """A name for the layer of MEMBERS, which no layer in KNOWN has: their platform, where the layer says it, else the
+    names of two, else how many share it.
+    """
+    both = "-and-".join(members)
+    few = both if len(members) == 2 and len(both) <= 50 else f"shared-by-{len(members)}"
+    name = str(values.get(("cluster", "platform")) or few)
     return next(each for each in (name, *(f"{name}-{number}" for number in range(2, 999))) if each not in known)
