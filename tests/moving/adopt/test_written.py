@@ -240,6 +240,17 @@ def test_a_cluster_policy_of_another_project_is_left_alone(project: Project) -> 
     assert adopt(project, Shape({"kyverno.yaml": text}, {})).json["findings"][0]["rule"] == "GPU049"
 
 
+def test_a_reference_to_an_object_is_none(project: Project) -> None:
+    """What names its owner doesn't bring it along: the owner is read where it stands, once."""
+    owner = {"apiVersion": "nvidia.com/v1", "kind": "ClusterPolicy", "name": "x", "uid": "u", "controller": True}
+    meta = {"name": "a", "namespace": "gpu-operator", "ownerReferences": [owner]}
+    body = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": meta}
+    labels = {"labels": {"app.kubernetes.io/managed-by": "Helm"}}
+    policy = {**POLICY, "metadata": {**POLICY["metadata"], **labels}}
+    text = yaml.safe_dump_all([policy, body])
+    assert "defaults" not in spec_of(adopt(project, Shape({"dump.yaml": text}, {})))
+
+
 def test_a_variable_inside_a_list_is_asked_for(project: Project) -> None:
     """By its name, and not as a value of a wrong form."""
     text = "driver: {enabled: false}\ntoolkit: {env: [{name: A, value: '${SOCKET}'}]}\n"

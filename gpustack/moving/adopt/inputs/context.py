@@ -62,8 +62,9 @@ HELD = {
 
 
 def said_by(data: Any) -> bool:
-    """Whether DATA is an object of one of the HELD kinds."""
-    return (str(data.get("apiVersion", "")).partition("/")[0], data.get("kind")) in HELD
+    """Whether DATA is an object of one of the HELD kinds, and no reference to one."""
+    kind = (str(data.get("apiVersion", "")).partition("/")[0], str(data.get("kind")))
+    return kind in HELD and isinstance(data.get("spec"), dict)
 
 
 def held(data: Any, path: Path = ()) -> Iterator[Path]:
@@ -84,7 +85,7 @@ def expanded(item: Item) -> Iterator[Item]:
         return
     if not kind.endswith("List") or not isinstance(items, list):
         yield item
-        if kind and not said_by(item.data):
+        if kind and not said_by(item.data) and not item.text_at("apiVersion").startswith("gpustack.dev/"):
             yield from (item.part(*path) for path in held(item.data))
         return
     of = {"kind": kind.removesuffix("List"), "apiVersion": item.get("apiVersion")} if kind != "List" else {}
