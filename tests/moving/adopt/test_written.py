@@ -246,7 +246,7 @@ def test_a_reference_to_an_object_is_none(project: Project) -> None:
     meta = {"name": "a", "namespace": "gpu-operator", "ownerReferences": [owner]}
     body = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": meta}
     labels = {"labels": {"app.kubernetes.io/managed-by": "Helm"}}
-    policy = {**POLICY, "metadata": {**POLICY["metadata"], **labels}}
+    policy = {**POLICY, "metadata": {"name": "x", **labels}}
     text = yaml.safe_dump_all([policy, body])
     assert "defaults" not in spec_of(adopt(project, Shape({"dump.yaml": text}, {})))
 
