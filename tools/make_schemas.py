@@ -11,9 +11,9 @@ The result depends on the pinned packages alone:
   reference inside the file of CustomResourceDefinition, which kubeconform does follow.
 - Prometheus operator, Flux and Kueue: controller-gen over their Go API modules (`GO_MODULES`).
 - gpustack: made of the resource definitions that it renders (gpustack/components/crds/).
-- Argo CD, DRA driver, Grafana operator, KAI scheduler, KubeVirt, NFD and OpenShift: written down in argocd_schemas.py,
-  dra_schemas.py, grafana_schemas.py, kai_schemas.py, kubevirt_schemas.py, nfd_schemas.py and openshift_schemas.py, as
-  no module is served.
+- Argo CD, DRA driver, External Secrets, Grafana operator, KAI scheduler, KubeVirt, NFD, OpenShift and Sealed Secrets:
+  written down in argocd_schemas.py, dra_schemas.py, grafana_schemas.py, kai_schemas.py, kubevirt_schemas.py,
+  nfd_schemas.py, openshift_schemas.py and secrets_schemas.py, as no module is served.
 
 A further custom resource is a row in `GO_MODULES` or a table like `NFD`; the file lands in schemas/crds/.
 
@@ -47,6 +47,7 @@ from tools.kubernetes_words import told  # noqa: E402  as above
 from tools.kubevirt_schemas import KUBEVIRT  # noqa: E402  as above
 from tools.nfd_schemas import NFD  # noqa: E402  as above
 from tools.openshift_schemas import OPENSHIFT  # noqa: E402  as above
+from tools.secrets_schemas import SECRETS  # noqa: E402  as above
 
 Schema = dict[str, Any]
 Files = dict[str, bytes]
@@ -299,7 +300,7 @@ def main() -> int:
     parser.add_argument("--check", action="store_true", help="write nothing; exit 1 when something differs")
     options = parser.parse_args()
     files = {f"kubernetes/{minor}/{name}": text for minor in MINORS for name, text in kubernetes(minor).items()}
-    made = custom(ARGOCD | DRA | GRAFANA | KAI | KUBEVIRT | NFD | OPENSHIFT | ours()) | (
+    made = custom(ARGOCD | DRA | GRAFANA | KAI | KUBEVIRT | NFD | OPENSHIFT | SECRETS | ours()) | (
         custom(from_go()) if options.crds else {}
     )
     files |= {f"crds/{name}": text for name, text in made.items()}

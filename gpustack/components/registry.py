@@ -65,6 +65,7 @@ REGISTRY: tuple[Entry, ...] = (
     Entry("tenancy", "tenancy", "tenancy", "Tenancy"),
     Entry("runtime-classes", "toolkit", "runtime_classes", "RuntimeClasses"),
     Entry("nfd", "nfd", "nfd", "NodeFeatureDiscovery", dra=True, guarded=True),
+    Entry("secrets", "base", "secrets", "Secrets", dra=True),
     Entry("extra-objects", "base", "extra_objects", "ExtraObjects", dra=True),
     Entry("compat", "base", "compat", "Compat", dra=True),
     Entry("configs", "plugin", "configs", "Configs", dra=True),

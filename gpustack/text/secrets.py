@@ -28,7 +28,7 @@ Span = tuple[int, int]
 
 def may_have(text: str) -> bool:
     """Whether there may be a Secret with values in TEXT."""
-    return "stringData" in text or (bool(_KIND.search(text)) and bool(_VALUES.search(text)))
+    return "stringData" in text or "encryptedData" in text or (bool(_KIND.search(text)) and bool(_VALUES.search(text)))
 
 
 def hides(text: str, number: int) -> bool:
@@ -105,6 +105,6 @@ class _Walk:
             around.secret = True
         elif around.key == "data":
             around.values.append(span)
-        elif around.key in ("stringData", _APPLIED):
+        elif around.key in ("stringData", "encryptedData", _APPLIED):
             self.spans.append(span)
         around.key = None

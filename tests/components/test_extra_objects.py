@@ -92,6 +92,7 @@ NAMESPACED = {
     "Ingress", "Job", "KubeVirt", "Kustomization", "Lease", "LimitRange", "LocalQueue", "NetworkPolicy",
     "NodeFeature", "NodeFeatureDiscovery", "NodeFeatureGroup", "OCIRepository", "PersistentVolumeClaim", "Pod",
     "PodDisruptionBudget", "PodMonitor", "PrometheusRule", "ResourceClaim", "ResourceClaimTemplate",
+    "ExternalSecret", "SealedSecret",
     "ResourceQuota", "Role", "RoleBinding", "Secret", "Service", "ServiceAccount", "ServiceMonitor", "StatefulSet",
 }  # fmt: skip
 """Kinds that live in a namespace, by their own API documentation."""

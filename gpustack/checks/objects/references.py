@@ -52,6 +52,7 @@ def provided(body: Body) -> Iterator[Provided]:
     """What the existence of BODY satisfies."""
     kind, meta = body["kind"], body["metadata"]
     namespace, keys = meta.get("namespace", ""), None
+    yield from made_secret(body)
     if not kubernetes.having(body["apiVersion"], kind):
         yield Provided(f"{kind}.{body['apiVersion'].rpartition('/')[0]}", namespace, meta["name"])
         return
@@ -73,6 +74,21 @@ def provided(body: Body) -> Iterator[Provided]:
         yield Provided(
             "Services", namespace, meta["name"], [*(f"{key}={value}" for key, value in labels.items()), *ports]
         )
+
+
+def made_secret(body: Body) -> Iterator[Provided]:
+    """The Secret that another program makes of BODY: External Secrets Operator, or Sealed Secrets."""
+    group, kind = str(body["apiVersion"]).partition("/")[0], body["kind"]
+    namespace, name, spec = body["metadata"].get("namespace", ""), body["metadata"]["name"], body.get("spec") or {}
+    if (group, kind) == ("bitnami.com", "SealedSecret"):
+        more = (spec.get("template") or {}).get("data") or {}
+        yield Provided("Secret", namespace, name, sorted({*(spec.get("encryptedData") or {}), *more}))
+    elif (group, kind) == ("external-secrets.io", "ExternalSecret"):
+        target = spec.get("target") or {}
+        template = target.get("template") or {}
+        known = not (spec.get("dataFrom") or template.get("data") or template.get("templateFrom"))
+        keys = sorted(each["secretKey"] for each in spec.get("data") or ()) if known else None
+        yield Provided("Secret", namespace, target.get("name") or name, keys)
 
 
 def pod_template(body: Body) -> Body | None:

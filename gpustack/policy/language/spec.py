@@ -33,6 +33,7 @@ from .nfd import Nfd
 from .node_pools import NodePool, unique_names
 from .nvidia_driver import NvidiaDriver
 from .reconciler import Reconciler
+from .secrets import SecretSource
 from .tenancy import Tenancy
 from .types import ClusterName, Labels, Release
 from .validator import Validator
@@ -119,6 +120,8 @@ class PolicySpec(Section):
     none."""
     references: list[Reference] = items()
     """Objects that others put into the cluster, so that names which point at them are known to exist. Absent: none."""
+    secrets: list[SecretSource] = items()
+    """From where the Secrets come that the stack names: a secret store, or sealed text. Absent: others bring them."""
     compat: Compat = section()
     """What other software finds of the operator where it looks for one."""
     drivers: list[NvidiaDriver] = items()
