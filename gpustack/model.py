@@ -44,6 +44,7 @@ KIND_STAGE: dict[str, Stage] = {
     "RuntimeClass": "base",
     "PriorityClass": "base",
     "ResourceQuota": "base",
+    "MachineConfig": "base",
     "SecurityContextConstraints": "base",
     "ServiceMonitor": "monitoring",
     "PodMonitor": "monitoring",

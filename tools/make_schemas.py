@@ -10,10 +10,12 @@ The result depends on the pinned packages alone:
   references kubeconform can't follow. They are inlined here. Only JSONSchemaProps refers to itself; it stays a
   reference inside the file of CustomResourceDefinition, which kubeconform does follow.
 - Prometheus operator, Flux and Kueue: controller-gen over their Go API modules (`GO_MODULES`).
+- Karpenter: the definitions that its Go module brings (`DEFINED`).
 - gpustack: made of the resource definitions that it renders (gpustack/components/crds/).
-- Argo CD, DRA driver, External Secrets, Grafana operator, KAI scheduler, KubeVirt, NFD, OpenShift and Sealed Secrets:
-  written down in argocd_schemas.py, dra_schemas.py, grafana_schemas.py, kai_schemas.py, kubevirt_schemas.py,
-  nfd_schemas.py, openshift_schemas.py and secrets_schemas.py, as no module is served.
+- Argo CD, DRA driver, External Secrets, Grafana operator, KAI scheduler, KubeVirt, NFD, Node Readiness Controller,
+  OpenShift and Sealed Secrets: written down in argocd_schemas.py, dra_schemas.py, grafana_schemas.py, kai_schemas.py,
+  kubevirt_schemas.py, nfd_schemas.py, readiness_schemas.py, openshift_schemas.py and secrets_schemas.py, as no module
+  is served.
 
 A further custom resource is a row in `GO_MODULES` or a table like `NFD`; the file lands in schemas/crds/.
 
@@ -47,6 +49,7 @@ from tools.kubernetes_words import told  # noqa: E402  as above
 from tools.kubevirt_schemas import KUBEVIRT  # noqa: E402  as above
 from tools.nfd_schemas import NFD  # noqa: E402  as above
 from tools.openshift_schemas import OPENSHIFT  # noqa: E402  as above
+from tools.readiness_schemas import MACHINE_CONFIGS, READINESS  # noqa: E402  as above
 from tools.secrets_schemas import SECRETS  # noqa: E402  as above
 
 Schema = dict[str, Any]
@@ -90,6 +93,10 @@ GO_MODULES: dict[str, tuple[str, str, tuple[str, ...]]] = {
     "github.com/fluxcd/source-controller/api": ("v1.9.6", "v1", ("GitRepository", "OCIRepository")),
 }
 """Go API module -> version, package in it, kinds."""
+DEFINED: dict[str, tuple[str, str, tuple[str, ...]]] = {
+    "sigs.k8s.io/karpenter": ("v1.14.1", "pkg/apis/crds", ("NodePool", "NodeOverlay")),
+}
+"""Go module -> version, folder in it, kinds: modules that bring definitions which their makers changed by hand."""
 CONTROLLER_GEN = "sigs.k8s.io/controller-tools/cmd/controller-gen@v0.21.0"
 
 STRING: Schema = {"type": "string"}
@@ -242,9 +249,7 @@ def custom(schemas: dict[tuple[str, str], Schema]) -> Files:
 
 
 def from_go() -> dict[tuple[str, str], Schema]:
-    """Run controller-gen over `GO_MODULES` in a folder of its own and return their kinds."""
-    import yaml
-
+    """Run controller-gen over `GO_MODULES` in a folder of its own and return their kinds, and those of `DEFINED`."""
     found: dict[tuple[str, str], Schema] = {}
     with tempfile.TemporaryDirectory() as folder:
         for number, (module, (version, package, kinds)) in enumerate(GO_MODULES.items()):
@@ -255,11 +260,24 @@ def from_go() -> dict[tuple[str, str], Schema]:
             subprocess.run(["go", "mod", "tidy"], cwd=work, check=True)
             generate = ["crd:maxDescLen=0", f"paths={module}/{package}", "output:dir=out"]
             subprocess.run(["go", "run", CONTROLLER_GEN, *generate], cwd=work, check=True)
-            for path in sorted((work / "out").glob("*.yaml")):
-                spec = yaml.safe_load(path.read_bytes())["spec"]
-                kind = spec["names"]["kind"]
-                for entry in spec["versions"] if kind in kinds else ():
-                    found[f"{spec['group']}/{entry['name']}", kind] = close(entry["schema"]["openAPIV3Schema"])
+            found |= defined(work / "out", kinds)
+    for module, (version, package, kinds) in DEFINED.items():
+        command = ["go", "mod", "download", "-json", f"{module}@{version}"]
+        told = subprocess.run(command, check=True, capture_output=True)
+        found |= defined(Path(json.loads(told.stdout)["Dir"]) / package, kinds)
+    return found
+
+
+def defined(folder: Path, kinds: tuple[str, ...]) -> dict[tuple[str, str], Schema]:
+    """Return those of KINDS that the definitions in FOLDER have."""
+    import yaml
+
+    found: dict[tuple[str, str], Schema] = {}
+    for path in sorted(folder.glob("*.yaml")):
+        spec = yaml.safe_load(path.read_bytes())["spec"]
+        kind = spec["names"]["kind"]
+        for entry in spec["versions"] if kind in kinds else ():
+            found[f"{spec['group']}/{entry['name']}", kind] = close(entry["schema"]["openAPIV3Schema"])
     return found
 
 
@@ -300,9 +318,8 @@ def main() -> int:
     parser.add_argument("--check", action="store_true", help="write nothing; exit 1 when something differs")
     options = parser.parse_args()
     files = {f"kubernetes/{minor}/{name}": text for minor in MINORS for name, text in kubernetes(minor).items()}
-    made = custom(ARGOCD | DRA | GRAFANA | KAI | KUBEVIRT | NFD | OPENSHIFT | SECRETS | ours()) | (
-        custom(from_go()) if options.crds else {}
-    )
+    by_hand = ARGOCD | DRA | GRAFANA | KAI | KUBEVIRT | MACHINE_CONFIGS | NFD | OPENSHIFT | READINESS | SECRETS
+    made = custom(by_hand | ours()) | (custom(from_go()) if options.crds else {})
     files |= {f"crds/{name}": text for name, text in made.items()}
     changed = [name for name, text in files.items() if not same(SCHEMAS / name, text)]
     gone = [path for path in SCHEMAS.glob("kubernetes/*/*.json") if str(path.relative_to(SCHEMAS)) not in files]

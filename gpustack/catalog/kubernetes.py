@@ -28,12 +28,13 @@ FILE_TEMPLATE = "{{.ResourceKind}}{{if ne .Group .ResourceAPIVersion}}-{{.Group}
 """`file_name` in the words of kubeconform's -schema-location. For the core group its .Group is the version."""
 
 CLUSTER_SCOPED = frozenset({
-    "APIService", "CertificateSigningRequest", "ClusterPolicy", "ClusterQueue", "ClusterRole", "ClusterRoleBinding",
-    "CustomResourceDefinition", "DeviceClass", "FlowSchema", "IngressClass", "MutatingWebhookConfiguration",
-    "Namespace", "Node", "NodeFeatureRule", "NodePolicy", "PersistentVolume", "PriorityClass",
-    "PriorityLevelConfiguration", "Queue", "ResourceFlavor", "RuntimeClass", "SecurityContextConstraints",
-    "StorageClass", "ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding",
-    "ValidatingWebhookConfiguration", "VolumeAttachment", })  # fmt: skip
+    "APIService", "CertificateSigningRequest", "ClusterPolicy", "ClusterQueue", "ClusterRole",
+    "ClusterRoleBinding", "CustomResourceDefinition", "DeviceClass", "FlowSchema", "IngressClass",
+    "MachineConfig", "MutatingWebhookConfiguration", "Namespace", "Node", "NodeFeatureRule",
+    "NodeOverlay", "NodePolicy", "NodePool", "NodeReadinessRule", "PersistentVolume",
+    "PriorityClass", "PriorityLevelConfiguration", "Queue", "ResourceFlavor", "RuntimeClass",
+    "SecurityContextConstraints", "StorageClass", "ValidatingAdmissionPolicy",
+    "ValidatingAdmissionPolicyBinding", "ValidatingWebhookConfiguration", "VolumeAttachment", })  # fmt: skip
 """Kinds without a namespace, of the core APIs and of those that a GPU stack meets. Every other kind with a schema here
 has one. Kinds without a schema are not rendered, so that nothing is assumed of them."""
 

@@ -40,6 +40,7 @@ VERBS = {
     "explain": "show the effective value of a field, and where it was written",
     "mig": "list a GPU's MIG profiles, plan layouts that fit, or draw a cluster's GPUs",
     "capacity": "count the extended resources that the nodes will advertise",
+    "nodes": "print what nodes are made with: tags of node groups, and what is set up on hosts",
     "adopt": "write the policy that an installation of the GPU operator is set to, read from whatever holds it",
     "preflight": "look at nodes before the stack is there: systems, kernels, runtimes, GPUs, programs of others",
     "verify": "look whether clusters are what their policies say: nodes, labels, drivers, resources, objects",

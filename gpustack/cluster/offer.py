@@ -17,6 +17,7 @@ from ..policy.language import images, reconciler
 from ..policy.language.cluster import platform_of
 from ..policy.language.node_pools import NodePool, Taint
 from ..policy.language.reconciler import PodRule
+from .autoscaling import unseen
 from .plugin_sharing import PoolSharing, UnknownSharing
 from .pool import Pool
 from .resolve import Cluster
@@ -49,6 +50,8 @@ class PoolOffer:
     hours: int | None = None
     """How long the longest of its windows is; None where nodes may be worked on at any time, or nobody does."""
     own_labels: Mapping[str, str] = field(default_factory=dict)
+    unseen: bool = False
+    """Whether it may have no nodes, and its autoscaler then knows no label of discovery."""
 
     def has(self, wanted: Mapping[str, int]) -> bool:
         """Whether a node has all of WANTED, or may have."""
@@ -165,6 +168,7 @@ def pool_offer(pool: Pool) -> PoolOffer:
         hours=max((each.hours for each in pool.budget.windows), default=None) if works else None,
         virtual=pool.workload != "container" and not pool.cluster.kata,
         own_labels=dict(pool.said.nodeSelector),
+        unseen=unseen(pool),
     )
 
 

@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from .monitoring.openshift_monitoring import OpenShiftMonitoring as OpenShiftMonitoring
     from .nfd.nfd import NodeFeatureDiscovery as NodeFeatureDiscovery
     from .nfd.node_labels import NodeLabels as NodeLabels
+    from .nodes.nodes import Nodes as Nodes
     from .plugin.configs import Configs as Configs
     from .plugin.device_plugin import DevicePlugin as DevicePlugin
     from .plugin.gfd import GpuFeatureDiscovery as GpuFeatureDiscovery

@@ -93,6 +93,7 @@ REGISTRY: tuple[Entry, ...] = (
     Entry("alerts", "monitoring", "alerts", "Alerts", dra=True),
     Entry("dashboards", "monitoring", "dashboards", "Dashboards", dra=True),
     Entry("queues", "tenancy", "queues", "Queues"),
+    Entry("nodes", "nodes", "nodes", "Nodes", dra=True),
     Entry("dra-driver", "dra", "dra_driver", "DraDriver", dra=True),
     Entry("dra-dcgm", "dra", "dra_dcgm", "DraDcgm", dra=True),
     Entry("dra-dcgm-exporter", "dra", "dra_dcgm_exporter", "DraDcgmExporter", dra=True),

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from ..catalog import node_labels
 from ..catalog._lookup import nearest
 from ..checks.rule import Hit, hit, rule
+from ..cluster.autoscaling import DISCOVERED
 from ..cluster.scheduling import expressions_of, required_terms
 from ..model import Path, dotted
 from ..policy.loading.place import node
@@ -114,6 +115,18 @@ def unknown_label(tenant: Tenant) -> Iterator[Hit]:
         if domain.endswith(("nvidia.com", *WELL_KNOWN)) or any(key in pool.labels for pool in tenant.offer.pools):
             continue
         yield hit(tenant.at(*path), who=tenant.who, key=key)
+
+
+@rule("GPU712", "warning", over="workload")
+def label_of_no_node_yet(tenant: Tenant) -> Iterator[Hit]:
+    """A pod selects nodes by a label of discovery, and all that may have it may be gone."""
+    for path, key, values in selections(tenant.pod) if tenant.whole and tenant.wanted else ():
+        if key.startswith(DISCOVERED) and not _own(tenant.offer, key):
+            had = [(pool, pool.labels.get(key)) for pool in tenant.offer.pools if pool.has(tenant.known)]
+            fitting = [pool for pool, one in had if not values or one is None or one & set(values)]
+            if fitting and all(pool.unseen for pool in fitting):
+                names = ", ".join(pool.name for pool in fitting)
+                yield hit(tenant.at(*path), who=tenant.who, key=key, where=names)
 
 
 @rule("GPU711", "warning", over="workload")

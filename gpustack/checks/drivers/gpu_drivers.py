@@ -193,5 +193,6 @@ def fabric_manager(cluster: Cluster) -> Iterator[Hit]:
         return
     for index, pool in enumerate(spec.nodePools):
         product, whole = product_of(pool), (pool.gpusPerNode or BOARD) >= BOARD
-        if index not in managed and product and product.nvswitch and whole and cluster.of(pool).workload == "container":
+        seen_to = index in managed or pool.host.fabricManager or cluster.of(pool).workload != "container"
+        if not seen_to and product and product.nvswitch and whole:
             yield hit(f"spec.nodePools[{index}].gpuProduct", product=product.name, pool_name=pool.name)

@@ -128,8 +128,10 @@ def driver_in_another_folder(cluster: Cluster) -> Iterator[Hit]:
 def what_hosts_need(cluster: Cluster) -> Iterator[Hit]:
     """The platform's nodes need something that no manifest can do."""
     platform = platform_of(cluster.spec.cluster)
+    blocked = cluster.pools and all(pool.said.host.blockNouveau for pool in cluster.pools)
     for text in platform.host_needs:
-        yield hit("spec.cluster.platform", "nodes", title=platform.title, wish=text.rstrip("."))
+        if not (blocked and "nouveau" in text):
+            yield hit("spec.cluster.platform", "nodes", title=platform.title, wish=text.rstrip("."))
     for option in platform.node_pool_options:
         yield hit("spec.cluster.platform", "option", title=platform.title, option=option)
 

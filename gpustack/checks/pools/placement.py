@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from ...cluster.autoscaling import startup_taints
 from ...cluster.resolve import Cluster
 from ...cluster.scheduling import OF_DAEMONSETS, excluded, kept_away, labels_of, toleration_of, tolerations_of, written
 from ...model import Resource, dotted
 from ...policy.language.daemonsets import Toleration
 from ...policy.language.node_pools import NodePool, Taint
-from ...policy.language.reconciler import runs
 from ...policy.language.spec import ClusterPolicySpec
 from ..objects.pods import FOREIGN, pod_steps
 from ..objects.references import pod_template
@@ -24,8 +24,10 @@ BY_ORIGIN = {"NodeFeatureDiscovery": "spec.nfd.worker.tolerations", "NvidiaDrive
 @rule("GPU803", "error", over="render")
 def untolerated_taint(render: Render) -> Iterator[Hit]:
     """A DaemonSet of the stack that doesn't tolerate a taint of a node pool."""
-    startup = render.spec.reconciler.startupTaints if render.spec.reconciler and runs(render.spec) else []
-    pools = [(index, pool, [*pool.taints, *startup]) for index, pool in enumerate(render.spec.nodePools)]
+    pools = [
+        (index, each.said, [*each.said.taints, *startup_taints(each)])
+        for index, each in enumerate(render.cluster.pools)
+    ]
     if not any(taints for _, _, taints in pools):
         return
     missing: dict[tuple[str, int, str], tuple[NodePool, Taint, list[str]]] = {}

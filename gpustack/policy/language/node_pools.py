@@ -8,9 +8,11 @@ from pydantic import Field, model_validator
 
 from gpustack.model import INT32
 
+from .autoscaling import Autoscaling, Readiness
 from .base import Section, items, mapping, section
 from .driver import DriverSettings
 from .forms import refuse, refuse_as, refuse_at
+from .node_host import NodeHost
 from .sharing import Sharing
 from .types import (
     AtLeast0,
@@ -155,6 +157,12 @@ class NodePool(Section):
     Absent: nothing."""
     upgrade: PoolUpgrade | None = None
     """When and how fast the `reconciler` takes nodes out of service. Absent: as `driver.upgradePolicy` says."""
+    autoscaling: Autoscaling = section()
+    """Who changes the number of nodes, and what it is told. Absent: nobody, or nobody is told."""
+    readiness: Readiness | None = None
+    """What the Node Readiness Controller waits for before it lets pods onto nodes. Absent: nothing."""
+    host: NodeHost = section()
+    """What is set up on the nodes themselves, below Kubernetes. Absent: nothing is known of that."""
 
 
 def unique_names(pools: list[NodePool]) -> list[NodePool]:

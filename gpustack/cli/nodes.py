@@ -1,0 +1,50 @@
+"""gpustack nodes: what a pool's nodes are made with, as text for whoever makes them.
+
+Prints what no render can bring: tags and options of node groups, and what is set up on hosts, in the form that their
+system takes. Applies nothing and asks nobody.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from . import common
+from .refusals import refusal
+
+FORMS = ("machine-config", "talos", "bottlerocket", "butane", "ignition", "cloud-init", "shell")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    common.completed(parser.add_argument("cluster", metavar="CLUSTER|FILE", help="a cluster's name or a policy file"))
+    parser.add_argument("pool", metavar="POOL", nargs="?", help="a node pool (default: all of them)")
+    what = "the form of what is set up on hosts (default: what their system takes)"
+    parser.add_argument("--as", dest="form", choices=FORMS, help=what)
+
+
+def run(options: argparse.Namespace) -> int:
+    from ..cluster.autoscaling import problems
+    from ..cluster.node_host import asked, cannot, fitting
+    from ..cluster.resolve import resolve
+    from ..components.nodes import forms, groups
+    from ..policy.loading.load import load
+
+    loaded, told = load(common.select_one(options.cluster), root=Path.cwd()), list[str]()
+    known = resolve(loaded.spec).pools
+    pools = [pool for pool in known if options.pool in (None, pool.name)]
+    if options.pool and not pools:
+        names = ", ".join(each.name for each in known) or "not in the policy"
+        raise refusal("GPU095", "pool", pool=options.pool, cluster=loaded.name, pools=names)
+    for pool in pools:
+        if pool.said.autoscaling.nodeGroup and options.form is None:
+            if [*problems(pool)]:
+                raise refusal("GPU095", "group", pool=pool.name)
+            told.append(groups.text(pool))
+        form = options.form or fitting(pool)[0]
+        for item, why, instead in cannot(pool.said.host, form):
+            raise refusal("GPU095", "form", form=form, pool=pool.name, item=item, because=why, instead=instead)
+        if [*asked(pool.said.host)]:
+            told.append(forms.text(pool, form))
+    sys.stdout.write("\n".join(told) or f"# no pool of {loaded.name} has a nodeGroup or a host\n")
+    return 0

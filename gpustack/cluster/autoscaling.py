@@ -1,0 +1,177 @@
+"""What an autoscaler is told of the nodes of a pool, before there is one.
+
+Solves: at zero nodes an autoscaler knows what it is told, and a pod that asks for a share of a GPU, an instance of MIG
+or a label of discovery starts no node. So labels, taints and resources are those that the pool's nodes will have
+(capacity.py, offer.py), and what an autoscaler can't be told is refused and not left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
+from string import Template
+from typing import TYPE_CHECKING, Any
+
+from ..api.keys import GPU
+from ..catalog import _data, node_labels
+
+if TYPE_CHECKING:
+    from ..policy.language.autoscaling import Karpenter, NodeGroup
+    from ..policy.language.node_pools import Taint, Window
+    from .pool import Pool
+
+INSTANCE = "node.kubernetes.io/instance-type"
+NODEPOOL = "karpenter.sh/nodepool"
+DISCOVERED = (node_labels.PREFIX, "feature.node.kubernetes.io/")
+DAYS = ("sun", "mon", "tue", "wed", "thu", "fri", "sat")
+DAY, WEEK = 24 * 60, 7 * 24 * 60
+"""Minutes."""
+
+
+@cache
+def facts() -> Mapping[str, Any]:
+    """The data file autoscaling.yaml."""
+    known: Mapping[str, Any] = _data.load("autoscaling")
+    return known
+
+
+Problem = tuple[str, str, str, str]
+"""What keeps a pool from being scaled as the policy says (GPU750): the path, what is wrong, why, and a remedy."""
+
+
+def problem(pool: Pool, path: str, case: str, **words: object) -> Problem:
+    """What the data file says of CASE of POOL, with WORDS."""
+    said = {"why": facts()["why"], **facts()["problems"][case], "path": path, "of": pool.name}
+    what, why, remedy = (Template(said[part]).substitute(said | words) for part in ("what", "why", "remedy"))
+    return path, what, why, remedy
+
+
+def known_before(key: str) -> bool:
+    """Whether Karpenter knows the label KEY of instances."""
+    karpenter = facts()["karpenter"]
+    return key in karpenter["known"] or key.partition("/")[0] in karpenter["known_domains"]
+
+
+def group_kind(pool: Pool) -> str:
+    """What kind of node group POOL is, as it says or its platform tells; "" where neither does, or it is none."""
+    group, platform = pool.said.autoscaling.nodeGroup, pool.spec.cluster.platform or ""
+    usual = (name for name, each in facts()["groups"].items() if platform.startswith(tuple(each["platforms"])))
+    return (group.kind or next(usual, "")) if group else ""
+
+
+def node_class(pool: Pool, said: Karpenter) -> dict[str, str]:
+    """The reference to the node class that POOL SAID; without a kind where nobody says it."""
+    found: dict[str, str] = {}
+    for name, usual in facts()["karpenter"]["classes"].items():
+        found |= usual if (pool.spec.cluster.platform or "").startswith(name) else {}
+    return found | said.nodeClass.model_dump(exclude_none=True)
+
+
+def startup_taints(pool: Pool) -> list[Taint]:
+    """The taints with which nodes of POOL come up, and which somebody takes away: the reconciler, or the Node Readiness
+    Controller.
+    """
+    from ..policy.language import reconciler
+    from ..policy.language.node_pools import Taint
+
+    spec, taints = pool.spec, list[Taint]()
+    if spec.reconciler and reconciler.runs(spec):
+        taints += spec.reconciler.startupTaints
+    if pool.said.readiness and not pool.said.readiness.dryRun:
+        taints.append(Taint(key=pool.said.readiness.taint, value="pending", effect="NoSchedule"))
+    return taints
+
+
+def given_labels(pool: Pool) -> dict[str, str]:
+    """The labels by which nodes of POOL are known and that no instance has by itself."""
+    return {key: value for key, value in pool.said.nodeSelector.items() if not known_before(key) and key != NODEPOOL}
+
+
+def unseen(pool: Pool) -> bool:
+    """Whether POOL may have no nodes, and its autoscaler then knows no label of discovery."""
+    kind, karpenter = group_kind(pool), pool.said.autoscaling.karpenter is not None
+    at_zero = pool.said.count is not None and pool.said.count.min == 0
+    return at_zero and (karpenter or (kind != "" and not facts()["groups"][kind].get("discovered")))
+
+
+def overlay(pool: Pool) -> dict[str, int]:
+    """What nodes of POOL offer otherwise than their instance type says: so many whole GPUs. Empty where they don't, and
+    where that isn't known. Karpenter takes each amount in place of the type's (nodes.md 1.3, 1.5).
+    """
+    known = {name: count for name, count in pool.capacity.per_node.items() if count is not None}
+    plain = len(known) < len(pool.capacity.per_node) or known in ({}, {GPU: pool.said.gpusPerNode})
+    return {} if plain else {GPU: 0, **known}
+
+
+def closed(windows: Sequence[Window]) -> list[tuple[str, int]]:
+    """When all WINDOWS, whose zone is UTC, are closed: cron line and minutes of each such time of the week. Cron's week
+    begins on Sunday (nodes.md 1.4).
+    """
+    open_ = bytearray(WEEK)
+    for window in windows:
+        hour, minute = map(int, window.start.split(":"))
+        for day in window.days or DAYS:
+            first = DAYS.index(day) * DAY + hour * 60 + minute
+            for offset in range(window.hours * 60):
+                open_[(first + offset) % WEEK] = 1
+    starts = [at for at in range(WEEK) if not open_[at] and open_[at - 1]]
+    found = []
+    for start in starts if windows else ():
+        length = next(n for n in range(1, WEEK) if open_[(start + n) % WEEK])
+        found.append((f"{start % 60} {start // 60 % 24} * * {start // DAY}", length))
+    return found
+
+
+def problems(pool: Pool) -> Iterator[Problem]:
+    """What keeps POOL from being scaled as the policy says."""
+    scaling, path = pool.said.autoscaling, f"{pool.path}.autoscaling"
+    if not (scaling.karpenter or scaling.nodeGroup):
+        return
+    if pool.said.count is None:
+        yield problem(pool, pool.path, "count")
+    if not pool.cluster.dra and (not pool.capacity.per_node or None in pool.capacity.per_node.values()):
+        yield problem(pool, pool.path, "unknown", because=next(iter(pool.capacity.unknown), ""))
+    if scaling.karpenter:
+        yield from _karpenter(pool, scaling.karpenter, f"{path}.karpenter")
+    if scaling.nodeGroup:
+        yield from _group(pool, scaling.nodeGroup, f"{path}.nodeGroup")
+
+
+def _karpenter(pool: Pool, said: Karpenter, path: str) -> Iterator[Problem]:
+    if pool.said.count and pool.said.count.min:
+        yield problem(pool, f"{pool.path}.count", "least", least=pool.said.count.min)
+    if "kind" not in node_class(pool, said):
+        yield problem(pool, f"{path}.nodeClass", "class", platform=pool.spec.cluster.platform or "generic")
+    domains = facts()["karpenter"]["restricted"]
+    for key, value in pool.said.nodeSelector.items():
+        at = f"{pool.path}.nodeSelector.{key}"
+        if key == NODEPOOL:
+            if value != pool.name:
+                yield problem(pool, at, "nodepool", key=key, value=value)
+        elif key.startswith(DISCOVERED):
+            yield problem(pool, at, "discovered", key=key)
+        elif not known_before(key) and (key in domains or key.partition("/")[0] in domains):
+            yield problem(pool, at, "restricted", key=key)
+
+
+def _group(pool: Pool, said: NodeGroup, path: str) -> Iterator[Problem]:
+    kind = group_kind(pool)
+    if not kind:
+        yield problem(pool, path, "kind", kinds=", ".join(facts()["groups"]))
+        return
+    known = facts()["groups"][kind]
+    offered = [name for name, count in pool.capacity.per_node.items() if count]
+    words, told = ", ".join(offered), known["resources"]
+    at_zero = pool.said.count is not None and pool.said.count.min == 0
+    if told == "whole" and at_zero and overlay(pool):
+        yield problem(pool, f"{pool.path}.count", "whole", offered=words)
+    for taint in startup_taints(pool) if "arguments" in known and at_zero else ():
+        if not taint.key.startswith(facts()["startup"]):
+            yield problem(pool, path, "startup", key=taint.key, prefix=facts()["startup"])
+    if told == "one" and len(offered) > 1:
+        yield problem(pool, path, "one", offered=words)
+    if kind == "clusterApi" and not {"cpu", "memory"} <= said.resources.keys():
+        yield problem(pool, f"{path}.resources", "size")
+    labelled = kind == "gke" or known["gpu_label"] in pool.said.nodeSelector
+    if labelled and offered and GPU not in offered:
+        yield problem(pool, pool.path, "unready", offered=words, label=known["gpu_label"])

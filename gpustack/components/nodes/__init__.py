@@ -1,0 +1,1 @@
+"""What a pool's nodes are made with: objects that bring them up, and texts for whoever makes them."""
