@@ -47,8 +47,9 @@ ADMITTING = f"{DOMAIN}/admitting"
 """Annotation of the Lease: admissions under way, by node UID."""
 LEDGER = f"{DOMAIN}/open"
 """Annotation of the Lease: all open operations, by node UID. A record on a node that is of none of them isn't ours."""
-SINCE = f"{DOMAIN}/since"
-"""Annotation of the Lease: since when the leader has seen what it waits for, by node UID and what it is."""
+SINCE, AWAY = f"{DOMAIN}/since", f"{DOMAIN}/away"
+"""Annotations of the Lease: since when the leader has seen what it waits for, by node UID and what it is; from when to
+when nobody has led."""
 
 # --- the MIG manager's file -------------------------------------------------------------------------------------------
 LAYOUTS = "gpustack-mig-layouts"

@@ -106,6 +106,8 @@ class ClaimStatus(Slim, kw_only=True):
 
 class PodStatus(Slim, kw_only=True):
     phase: str = ""
+    reason: str = ""
+    message: str = ""
     conditions: list[Condition] = []
     containerStatuses: list[ContainerStatus] = []
     initContainerStatuses: list[ContainerStatus] = []

@@ -97,6 +97,18 @@ FOUND: dict[str, tuple[int, bool, int, list[tuple[str, int]]]] = {
         1,
         [("driver_gone", 11), ("mig", 9), ("go", 6), ("revert", 2)],
     ),
+    "all was taken away in the middle of a cut that nobody had said to be done, and came back": (
+        4,
+        True,
+        0,
+        [("pool", 1), ("mig", 1), ("manual", 9), ("go", 7), ("go", 11), ("uninstall", 0)],
+    ),
+    "the clock was put back by an hour while the MIG manager was restarted": (
+        3,
+        True,
+        4,
+        [("mig", 10), ("go", 3), ("go", 4), ("uninstall", 3), ("everything", 8), ("once", 3), ("jump", 8)],
+    ),
     "somebody set the layout by hand that the policy wanted next, while the driver failed": (
         3,
         True,

@@ -114,7 +114,7 @@ def test_new_nodes_that_get_nowhere_keep_no_slot_for_good(what: str) -> None:
     assert history.world.machines["z0"].loaded
 
 
-@pytest.mark.parametrize("key", [keys.SINCE, keys.LEDGER])
+@pytest.mark.parametrize("key", [keys.SINCE, keys.LEDGER, keys.AWAY])
 @pytest.mark.parametrize("number", [10**18, 10**15, -(10**15), 10**100])
 def test_numbers_in_the_lease_that_are_no_times(key: str, number: int) -> None:
     """Somebody has written them: they crash nothing."""
@@ -122,6 +122,7 @@ def test_numbers_in_the_lease_that_are_no_times(key: str, number: int) -> None:
     value = f'["abc",{number}]' if key == keys.LEDGER else str(number)
     name = str(history.world.node("n0")["metadata"]["uid"])
     text = f'{{"{name}": {value}}}' if key == keys.LEDGER else f'{{"{name} driver-failing": {value}}}'
+    text = f"[[{number}, {number + 1}]]" if key == keys.AWAY else text
     history.world.server.edit(LEASES, NAME, {"metadata": {"annotations": {key: text}}}, NAMESPACE)
     history.restart(0)
     roll(history)

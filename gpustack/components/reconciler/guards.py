@@ -67,13 +67,18 @@ def lease_policy(name: str, inputs: ReconcilerInputs) -> Iterator[Body]:
     """
     if inputs.guard == "Off":
         return
+    own = [f"object.metadata.?name.orValue('') == '{name}'"]
+    if inputs.leases:  # and those of nodes, by which maintenance is shared
+        own.append(
+            f"request.namespace == {quoted(inputs.leases)} && object.metadata.?name.orValue('').startsWith('node-')"
+        )
     yield from admission.policy(
         f"{name}-lease",
         inputs.guard,
         rules=[admission.over("coordination.k8s.io", "leases", "CREATE")],
         condition=admission.callers(inputs.namespace, [name]),
         variables=[],
-        validations={"the reconciler makes its own Lease only": f"object.metadata.?name.orValue('') == '{name}'"},
+        validations={"the reconciler makes its own Lease only": " || ".join(own)},
         labels={"app": name},
     )
 

@@ -41,6 +41,10 @@ class Reconciler(Component[ReconcilerInputs]):
         yield from grant_here(
             f"{NAME}-events", events, account=NAME, namespace=EVENTS, labels=LABELS, home=inputs.namespace
         )
+        if inputs.leases:
+            shared = [rule("coordination.k8s.io", "leases", "create list patch watch")]
+            home, name = inputs.namespace, f"{NAME}-maintenance"
+            yield from grant_here(name, shared, account=NAME, namespace=inputs.leases, labels=LABELS, home=home)
         yield deployment(inputs)
         yield disruption_budget(inputs)
         yield service(NAME, inputs.namespace, port_name="metrics", port=PORT)
@@ -91,7 +95,8 @@ def deployment(inputs: ReconcilerInputs) -> Body:
         inputs.image,
         inputs.pull_policy,
         command=["python", "-m", "gpustack.reconciler"],
-        args=["--namespace", "$(POD_NAMESPACE)", "--probe-port", str(PROBES)],
+        args=["--namespace", "$(POD_NAMESPACE)", "--probe-port", str(PROBES)]
+        + (["--maintenance-leases", inputs.leases] if inputs.leases else []),
         env=Env().field("POD_NAME", "metadata.name").field("POD_NAMESPACE", "metadata.namespace"),
         security=RESTRICTED,
         resources=inputs.resources,

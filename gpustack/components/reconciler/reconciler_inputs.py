@@ -23,11 +23,12 @@ class PodLabels(Inputs):
 
 class ReconcilerInputs(Inputs):
     """`pod_rules` say which pods it may delete, the first that fits; with `ignores_budgets` all that use a GPU, by a
-    resource of NVIDIA's, one of `runtime_classes` or a claim. `startup_taints` are those that it may remove, as key and
-    effect. `guard`: how the API server holds it to its own. `flow_schema` is rendered along; `monitoring`: the
-    Prometheus operator's CRDs are there, `monitoring_labels` are of what it reads, and a node that has been in one
-    phase for `stuck_seconds` is worth an alert. `alerts`: they are rendered here, as the policy has no section of that
-    name; those about faults of GPUs with `health`.
+    resource of NVIDIA's, one of `runtime_classes` or a claim. `startup_taints` are those that it may remove, as key
+    and effect. `leases` is the namespace of Leases by which maintenance is shared. `guard`: how the API server holds
+    it to its own. `flow_schema` is rendered along; `monitoring`: the Prometheus operator's CRDs are there,
+    `monitoring_labels` are of what it reads, and a node that has been in one phase for `stuck_seconds` is worth an
+    alert. `alerts`: they are rendered here, as the policy has no section of that name; those about faults of GPUs with
+    `health`.
     """
 
     namespace: str
@@ -43,6 +44,7 @@ class ReconcilerInputs(Inputs):
     guard: guards.Mode = "Deny"
     pod_rules: tuple[PodLabels, ...] = ()
     ignores_budgets: bool = False
+    leases: str = ""
     runtime_classes: tuple[str, ...] = ()
     flow_schema: bool = True
     monitoring: bool = False
@@ -80,6 +82,7 @@ def from_cluster(cluster: Cluster) -> ReconcilerInputs | None:
             for each in section.podRules
         ),
         ignores_budgets=section.ignoreBudgetsAfterSeconds is not None,
+        leases=section.maintenanceLeaseNamespace or "",
         runtime_classes=runtime_classes.of_containers(cluster),
         flow_schema=section.flowSchema,
         monitoring=bool(spec.cluster.monitoring),

@@ -150,6 +150,10 @@ class Reconciler(ImageSource):
     With it the program may delete pods that use a GPU. Absent: they hold it up as long as they refuse."""
     order: NodeOrder = section()
     """Which nodes of a roll-out have their turn first."""
+    maintenanceLeaseNamespace: DnsLabel | None = None
+    """Namespace of the Leases `node-NAME` by which maintenance of nodes is shared, as medik8s' node maintenance and its
+    remediations do in `medik8s-leases`: nothing begins on a node whose Lease another one holds, and the program holds
+    it while it works on the node. With it the program may write Leases there. Absent: none."""
     maxAttempts: AtLeast1 = own("reconciler.maxAttempts")
     """How often a change is tried on a node before the node stays out of service. Absent: 3."""
     health: Health | None = None

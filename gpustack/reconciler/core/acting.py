@@ -17,11 +17,11 @@ from ...api.pods import Pod
 from . import health, labeller
 from .actions import DeletePod, PatchNode
 from .due import is_broken
-from .images import crashed, had_by_another, pulls, unanswered
+from .images import crashed, had_by_another, pulls, stands, unanswered
 from .moves import Changes, move
 from .record import Act, Operation
 from .snapshot import Snapshot
-from .view import View, digest, mig_capable, outdated
+from .view import View, digest, mig_capable, outdated, untolerable
 
 MIG_RESTARTS = 2
 """How often the MIG manager's pod is restarted within one operation, to make it try again (reconciler.md M13, M14)."""
@@ -48,6 +48,7 @@ class Progress:
 
 
 DONE = Progress(done=True)
+NO_DAEMON_SET = "DaemonSet {} is not there, or not for the node's system and kernel"
 
 
 def enter(known: Snapshot, view: View, operation: Operation, act: Act) -> PatchNode:
@@ -157,8 +158,10 @@ def _driver(known: Snapshot, view: View, operation: Operation, *, repair: bool) 
     pods = known.driver_pods.get(view.name, ())
     if view.barred("driver"):
         return DONE  # somebody has opted it out meanwhile
+    if view.driver is None and view.policy and view.policy.spec.driver is None:
+        return DONE  # the nodes bring their driver by now
     if view.driver is None:
-        return Progress(reason=f"DaemonSet {operation.finish.daemonSet or 'of the driver'} is not there")
+        return Progress(reason=NO_DAEMON_SET.format(operation.finish.daemonSet or "of the driver"))
     if not view.driver.newest:
         return Progress(reason=f"the DaemonSet controller has not seen {view.driver.object.name} yet")
     old = [pod for pod in outdated(view, pods) if not pod.terminating]
@@ -184,7 +187,7 @@ def _driver(known: Snapshot, view: View, operation: Operation, *, repair: bool) 
         return Progress(failed=True, reason=why)
     return Progress(
         deletions=deletions,
-        reason=refused or _driver_reason(pods, current),
+        reason=refused or _driver_reason(view, pods, current),
         unanswered=_unanswered(known, view, current),
     )
 
@@ -195,18 +198,16 @@ def _unanswered(known: Snapshot, view: View, current: Sequence[Pod]) -> bool:
     return any(unanswered(pod) and not had_by_another(known, newest, pod, view.admitted) for pod in current)
 
 
-def _driver_reason(pods: Sequence[Pod], current: Sequence[Pod]) -> str:
+def _driver_reason(view: View, pods: Sequence[Pod], current: Sequence[Pod]) -> str:
     ending = [pod for pod in pods if pod.terminating]
+    silent = "" if view.node.ready else ", and the node is not Ready"
     if ending:
-        return f"waits for {ending[0].key} to end"
+        return f"waits for {ending[0].key} to end{silent}"
     if not current:
-        return "waits for the new driver pod"
-    if why := pulls(current[0]):
+        return untolerable(view) or f"waits for the new driver pod{silent}"
+    if why := pulls(current[0]) or stands(current[0]):
         return why
-    for status in (*current[0].status.initContainerStatuses, *current[0].status.containerStatuses):
-        if status.state.waiting and status.state.waiting.reason not in {"", "PodInitializing", "ContainerCreating"}:
-            return f"{current[0].key}: {status.name} is in {status.state.waiting.reason}"
-    return f"waits for {current[0].key} to be ready"
+    return f"waits for {current[0].key} to be ready{silent}"
 
 
 def _deletions(known: Snapshot, view: View, old: Sequence[Pod], why: str) -> tuple[list[DeletePod], str]:
@@ -313,12 +314,12 @@ def _install(known: Snapshot, view: View, operation: Operation) -> Progress:
     if operation.finish.daemonSet:
         pods = known.driver_pods.get(view.name, ())
         if view.driver is None:
-            return Progress(reason=f"DaemonSet {operation.finish.daemonSet} is not there")
+            return Progress(reason=NO_DAEMON_SET.format(operation.finish.daemonSet))
         if not any(pod.ready and not pod.terminating for pod in pods):
             current = [pod for pod in pods if not pod.terminating and pod not in outdated(view, pods)]
             if why := next((text for pod in current if (text := crashed(pod))), ""):
                 return Progress(failed=True, reason=why)
-            return Progress(reason=_driver_reason(pods, current), unanswered=_unanswered(known, view, current))
+            return Progress(reason=_driver_reason(view, pods, current), unanswered=_unanswered(known, view, current))
     if operation.target.mig:
         made = _mig(known, view, operation)
         if not made.done:

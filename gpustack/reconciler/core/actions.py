@@ -99,7 +99,20 @@ class WriteLayouts:
         return {"metadata": {"resourceVersion": self.version, **noted}, "data": {keys.LAYOUTS_FILE: self.text}}
 
 
-Action = PatchNode | Evict | DeletePod | PatchStatus | WriteLayouts
+@dataclass(frozen=True)
+class HoldLease:
+    """Hold the Lease by which maintenance of a node is shared, in the version of it that was seen ("" for none), or
+    give it back (sharing.py). `uid` is the node's."""
+
+    node: str
+    uid: str
+    version: str
+    spec: Mapping[str, Any]
+    first: bool = False
+    """Whether the node is only taken with it."""
+
+
+Action = PatchNode | Evict | DeletePod | PatchStatus | WriteLayouts | HoldLease
 
 
 @dataclass(frozen=True)

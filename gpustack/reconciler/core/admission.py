@@ -20,7 +20,7 @@ from .due import Due
 from .moves import move
 from .record import Finish, Operation
 from .snapshot import Snapshot
-from .view import View, leaving, untolerated
+from .view import View, leaving, uncovered, untolerable
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ def gate(known: Snapshot, candidate: Candidate, breaker: str) -> Why | None:
         return "breaker", breaker
     if away := leaving(view):
         return "leaving", away
-    if busy := others.in_hand(view, new=what.install):
+    if busy := others.in_hand(known, view, new=what.install):
         return busy
     if not view.node.ready:
         return "not-ready", "the node is not Ready"
@@ -75,12 +75,6 @@ def stopped(known: Snapshot, policy: NodePolicy) -> str:
     return ""
 
 
-def untolerable(view: View) -> str:
-    """Why a driver pod that was deleted would not come back; "" where it would."""
-    taint = untolerated(view)
-    return f"the driver does not tolerate the taint {taint.key}: its pod would not come back" if taint else ""
-
-
 def _backoff(known: Snapshot, candidate: Candidate) -> Why | None:
     view = candidate.view
     if keys.RETRY in view.annotations or candidate.again is not None:
@@ -89,12 +83,6 @@ def _backoff(known: Snapshot, candidate: Candidate) -> Why | None:
     if last.notBefore and last.target == str(candidate.due.target) and known.now < last.notBefore:
         return "backoff", f"{last.reason}; next attempt {last.notBefore:%Y-%m-%dT%H:%MZ}"
     return None
-
-
-def uncovered(policy: NodePolicy) -> str:
-    """The text for a node that no driver DaemonSet would run on."""
-    names = ", ".join(each.name for each in policy.spec.driver.daemonSets) if policy.spec.driver else ""
-    return f"no driver DaemonSet matches the node's system and kernel ({names or 'none is rendered'})"
 
 
 def operation_for(known: Snapshot, view: View, policy: NodePolicy, what: Due) -> Operation:

@@ -108,6 +108,11 @@ class Share:
         self.down[view.node.uid] = view.name
 
 
+def zone_of(view: View) -> str:
+    """The node's zone, "" for none."""
+    return view.labels.get(ZONE, "")
+
+
 class Budget:
     """All limits that an admission must keep: of the pool, of its zones, and of the fleet; the smallest wins."""
 
@@ -128,7 +133,7 @@ class Budget:
         self._pools: dict[str, Share] = {}
         self._zones: dict[tuple[str, str], Share] = {}
         self._fleet = [Share.of("the fleet", limits, everyone, admitting, stuck) for limits in _fleet(policies)]
-        self._down_by_zone = Counter(view.labels.get(ZONE, "") for view in everyone if unavailable(view, admitting))
+        self._down_by_zone = Counter(zone_of(view) for view in everyone if unavailable(view, admitting))
         self._installs: dict[str, int] = {}
         for policy in policies:
             of = members.get(policy.uid, [])
@@ -146,8 +151,8 @@ class Budget:
         limit = policy.spec.upgrade.zoneMaxUnavailable
         if limit is None:
             return
-        for zone in {view.labels.get(ZONE, "") for view in views}:
-            inside = [view for view in views if view.labels.get(ZONE, "") == zone]
+        for zone in {zone_of(view) for view in views}:
+            inside = [view for view in views if zone_of(view) == zone]
             limits = Limits(maxParallel=0, maxUnavailable=limit)
             self._zones[policy.uid, zone] = Share.of(
                 f"{policy.name} in zone {zone or 'none'}", limits, inside, admitting
@@ -160,7 +165,7 @@ class Budget:
 
     def _shares(self, view: View) -> list[Share]:
         uid = view.policy.uid if view.policy else ""
-        zone = self._zones.get((uid, view.labels.get(ZONE, "")))
+        zone = self._zones.get((uid, zone_of(view)))
         return [share for share in (self._pools.get(uid), zone, *self._fleet) if share]
 
     def refuses(self, view: View) -> Why | None:
@@ -169,6 +174,7 @@ class Budget:
 
     def take(self, view: View) -> None:
         """Count the node as taken."""
+        self._down_by_zone[zone_of(view)] += all(view.node.uid not in share.down for share in self._shares(view))
         for share in self._shares(view):
             share.take(view)
 
@@ -180,9 +186,9 @@ class Budget:
         self._installs[uid] -= 1
         return True
 
-    def down_nearby(self, view: View) -> int:
-        """How many nodes of the node's zone are out of service already: where the fewest are, the next goes first."""
-        return self._down_by_zone[view.labels.get(ZONE, "")]
+    def down(self, zone: str) -> int:
+        """How many nodes of ZONE are out of service, those that were taken included."""
+        return self._down_by_zone[zone]
 
 
 def _owner(view: View, known: Collection[str]) -> str:

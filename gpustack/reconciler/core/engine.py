@@ -17,9 +17,9 @@ import msgspec
 from ...api import keys
 from ...api.node_policy import Breaker, NodePolicy, Status
 from ...api.pods import Pod
-from . import evictions, health, images, labeller, phases, pods, status, takeover, telling, verify
+from . import evictions, health, images, labeller, phases, pods, sharing, status, takeover, telling, verify
 from .actions import Action, Decision, PatchNode, PatchStatus, Tell, Wait, WaitKind, Why
-from .admission import Candidate, admit, operation_for, uncovered
+from .admission import Candidate, admit, operation_for
 from .attempts import anew, still_due
 from .breaker import breaker, failures
 from .due import Due, differences, due, may_be_new, unclear
@@ -29,7 +29,7 @@ from .record import Operation, Phase, Target
 from .snapshot import Asked, Kept, Seen, Snapshot
 from .soak import soaks
 from .startup import untaint
-from .view import View, kept_views, policy_of, uses_of, views_of
+from .view import View, kept_views, policy_of, uncovered, uses_of, views_of
 
 LOOKS, LONG_AGO = 100, datetime.min.replace(tzinfo=UTC)
 """Nodes without an operation that one pass looks at more closely."""
@@ -154,7 +154,8 @@ def _made(so_far: Pass, line: Queue, asked: Asked) -> Outlook:
         for action in looked.actions
         if not (view.name in begin and isinstance(action, PatchNode))
     ]
-    actions += [admit(known, candidate) for candidate in line.begin]
+    for candidate in line.begin:
+        actions += [*sharing.hold(known, candidate.view, first=True), admit(known, candidate)]
     waits = [
         wait for view, looked in zip(so_far.views, so_far.looked, strict=True) for wait in waits_of(view, looked.waits)
     ]
@@ -183,6 +184,7 @@ def _made(so_far: Pass, line: Queue, asked: Asked) -> Outlook:
     again = min([300.0, *(looked.again for looked in so_far.looked), *([5.0] if line.begin else [])])
     if file := due_write(known):
         first.append(file)
+    first += sharing.leases(known, so_far.views, frozenset(begin))
     after = Seen(asked.kept)
     decision = Decision((*first, *actions), tuple(tells), tuple(waits), _again(waits, again), after, so_far.kept)
     names = frozenset(candidate.view.name for candidate in line.begin)

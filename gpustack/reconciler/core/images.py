@@ -65,6 +65,16 @@ def crashed(pod: Pod) -> str:
     return ""
 
 
+def stands(pod: Pod) -> str:
+    """Why POD isn't ready, in the kubelet's words; "" where it says nothing."""
+    if pod.status.phase == "Failed":
+        return f"{pod.key} has failed" + _said(f"{pod.status.reason}: {pod.status.message}".strip(": "))
+    for status in _statuses(pod):
+        if status.state.waiting and status.state.waiting.reason not in {"", "PodInitializing", "ContainerCreating"}:
+            return f"{pod.key}: {status.name} is in {status.state.waiting.reason}"
+    return ""
+
+
 def image_trouble(known: Snapshot, revision: str) -> str:
     """Where a driver pod of REVISION waits for its image on a node that was emptied for it, and nobody has got it
     since; "" for nowhere. Where another node has, the image is there, and the trouble is that node's own."""
@@ -82,7 +92,7 @@ def _waiting(known: Snapshot, revision: str) -> str:
         (pod, since)
         for name, since in sorted(_emptied(known).items())
         for pod in known.driver_pods.get(name, ())
-        if not (outdated_by(pod, revision) or pod.terminating or pod.ready) and known.now - since < patience
+        if not (outdated_by(pod, revision) or pod.terminating or pod.ready) and known.passed(since) < patience
         if not there or unanswered(pod)  # a registry that answers, and has given it to another, does so on purpose
     )
     return next(

@@ -106,7 +106,8 @@ def edit(known: Snapshot, view: View, policy: NodePolicy) -> Edit:
 def adopt(view: View, policy: NodePolicy, made: Edit) -> None:
     """Remember that the node belongs to POLICY and that its stack was found working."""
     memory = view.memory
-    mig = policy.spec.mig if policy.spec.mig and view.labels.get(keys.MIG_CONFIG) == policy.spec.mig.config else None
+    mig, labels = policy.spec.mig, view.labels  # where nobody has said success, it may never have been cut
+    mig = mig if mig and (labels.get(keys.MIG_CONFIG), labels.get(keys.MIG_STATE)) == (mig.config, "success") else None
     kept = view.known_machine and (mig is None or memory.mig == mig.config)
     if memory.policy == policy.uid and memory.name == policy.name and kept:
         return

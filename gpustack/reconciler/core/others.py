@@ -6,20 +6,22 @@ operation that is under way ends by its own rules, and the node has been emptied
 
 Sources: kured's --annotate-nodes; the state that NVIDIA's Network Operator keeps by the same library as the GPU
 Operator's (reconciler.md U2); OpenShift's machine-config daemon, which sets the wanted configuration when a node has
-its turn; the taint of medik8s' node maintenance; cluster-autoscaler's soft taint.
+its turn; the taint of medik8s' node maintenance, and its Leases (sharing.py); cluster-autoscaler's soft taint.
 """
 
 from __future__ import annotations
 
 from ...api import keys
+from . import sharing
 from .actions import Why
+from .snapshot import Snapshot
 from .view import View
 
 IDLE = ("", "upgrade-done", "upgrade-required")
 """States of the network driver's upgrade in which nobody has touched the node; `upgrade-required` is queued."""
 
 
-def in_hand(view: View, *, new: bool) -> Why | None:
+def in_hand(known: Snapshot, view: View, *, new: bool) -> Why | None:
     """Who works on the node, or is about to remove it; None for nobody. A NEW node is idle as long as it has no driver:
     were the soft taint waited for, it would be removed for that, and the next come for the same pods."""
     labels, annotations = view.labels, view.annotations
@@ -35,4 +37,5 @@ def in_hand(view: View, *, new: bool) -> Why | None:
         return "maintenance", f"the machine config operator brings the node to {desired or 'nothing'}"
     if keys.DRAINED in taints:
         return "maintenance", f"a NodeMaintenance drains the node (taint {keys.DRAINED})"
-    return None
+    held = sharing.holder(known, view)
+    return ("maintenance", held) if held else None

@@ -19,12 +19,14 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
+import msgspec
+
 from ...api import keys
 from ...api.node_policy import Health, NodePolicy
 from ...api.pods import Pod
 from . import acting, evictions, health, others, pods, verify, windows
 from .actions import Action, DeletePod, Evict, PatchNode, Tell
-from .admission import stopped, untolerable
+from .admission import stopped
 from .attempts import today
 from .closing import abandon, close, quarantine
 from .health import Faults
@@ -33,7 +35,7 @@ from .moves import Changes, move
 from .record import Operation
 from .snapshot import Snapshot
 from .spans import span
-from .view import View, kept_views, leaving, uses_of, views_of
+from .view import View, kept_views, leaving, untolerable, uses_of, views_of
 
 EMPTY_FOR = timedelta(seconds=5)
 """How long nothing may have used a GPU before the point of no return: a pod can be bound to a cordoned node (I7)."""
@@ -61,6 +63,7 @@ class Step:
 def step(known: Snapshot, view: View, operation: Operation, unsure: str = "") -> Step:
     """The next step of OPERATION on its node. UNSURE: why it isn't known whether it still is for what is due, so that
     the point of no return waits."""
+    operation = _past_times(known, view, operation)
     if operation.returnable:
         return _returnable(known, view, operation, unsure)
     forward = {"Acting": _acting, "Verifying": _verifying}.get(operation.phase, _quarantine)
@@ -75,6 +78,16 @@ def step(known: Snapshot, view: View, operation: Operation, unsure: str = "") ->
         made.actions.insert(0, patch)
         made.reason = f"labels were lost; {made.reason}" if made.reason else "labels were lost"
     return made
+
+
+def _past_times(known: Snapshot, view: View, operation: Operation) -> Operation:
+    """OPERATION without times that are to come: the clock was put back since, or its node wrote them."""
+    seen = known.seen.since(view.node.uid, f"{operation.phase} {operation.step}", known.now)
+    since = operation.since if operation.since <= known.now else known.now - seen
+    until = operation.deadline and operation.deadline - (operation.since - since)
+    times = {name: getattr(operation, name) for name in ("acted", "restarted", "heardAt", "emptySince")}
+    past = {name: since for name, at in times.items() if at and at > (since if name == "acted" else known.now)}
+    return msgspec.structs.replace(operation, since=since, deadline=until, **past)
 
 
 def _returnable(known: Snapshot, view: View, operation: Operation, unsure: str) -> Step:
@@ -123,7 +136,7 @@ def _stopped(known: Snapshot, view: View, operation: Operation) -> str:
         return why
     if policy.status.breaker.open:
         return policy.status.breaker.message
-    if operation.phase == "Held" and (busy := others.in_hand(view, new=False)):
+    if operation.phase == "Held" and (busy := others.in_hand(known, view, new=False)):
         return busy[1]
     brings = {"driver", "repair"} & set(operation.acts) and not operation.restartOnly
     return image_trouble(known, operation.target.revision) if brings else ""
@@ -252,8 +265,11 @@ def _acting(known: Snapshot, view: View, operation: Operation) -> Step:
             return Step([acting.enter(known, view, operation, following)])
         limit = operation.finish.verifySeconds
         return Step([move(known, view, operation, "see that all is well", phase="Verifying", step="", seconds=limit)])
-    # What nobody has been asked for yet has not failed: the program was away.
     begun = all(each.uid in known.refusals for each in made.deletions)
+    if not begun and _late(known, operation):
+        # What nobody has been asked for yet has not failed: the program was away, or left the node to an operator.
+        act = next((each for each in operation.acts if each == operation.step), operation.acts[0])
+        return Step([acting.enter(known, view, operation, act)])
     if _over(known, view, operation) and not made.unanswered and begun:
         said = made.reason or (made.patch.why if made.patch else "")
         why = f"{operation.step or operation.kind} did not end in time: {said}"
@@ -329,6 +345,12 @@ def _past(known: Snapshot, view: View, operation: Operation) -> bool:
     return known.now >= _until(known, view, operation)
 
 
+def _late(known: Snapshot, operation: Operation) -> bool:
+    """Whether the phase has taken longer than its record gives it, as far as anybody has watched."""
+    until = operation.deadline
+    return until is not None and known.passed(operation.since) >= until - operation.since
+
+
 def _over(known: Snapshot, view: View, operation: Operation) -> bool:
     """Whether the phase has taken too long: past its deadline, or for longer than the policy lets any phase take. A
     record is an annotation of the node: what it says of times is not believed beyond that, nor beyond what was seen."""
@@ -341,8 +363,7 @@ def _over(known: Snapshot, view: View, operation: Operation) -> bool:
         longest = max(times.driver, times.verifying + faults.settleSeconds, faults.requestSeconds)
         limit = span(longest + times.mig + times.migReboot)
     seen = known.seen.since(view.node.uid, f"{operation.phase} {operation.step}", known.now)
-    late = operation.deadline is not None and known.now >= operation.deadline
-    return late or max(seen, known.now - operation.since) > limit + GRACE
+    return _late(known, operation) or known.passed(min(operation.since, known.now - seen)) > limit + GRACE
 
 
 def _failed(known: Snapshot, view: View, operation: Operation, why: str) -> Step:

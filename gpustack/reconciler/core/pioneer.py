@@ -49,7 +49,7 @@ class Pioneers:
         made = cls(frozenset(proved))
         for view in views:
             operation = view.operation
-            if operation is None or not operation.disruptive or known.now - operation.started > PATIENCE:
+            if operation is None or not operation.disruptive or known.passed(operation.started) > PATIENCE:
                 continue
             for group in groups(view, operation.target):
                 made.under_way.setdefault(group, view.name)

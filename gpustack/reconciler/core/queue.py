@@ -6,15 +6,19 @@ Gates and budget are asked in order; whoever may not begin gets the reason.
 from __future__ import annotations
 
 import sys
+from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from heapq import heapify, heappop, heappush
+from itertools import groupby
+from typing import Any
 
 from ...api.node_policy import Breaker, OrderBy, Soak
 from . import evictions
 from .actions import Action, Tell, Wait, Why
 from .admission import Candidate, gate
-from .budget import Budget
+from .budget import Budget, zone_of
 from .health import Faults
 from .images import PATIENCE, image_trouble, pulls
 from .layouts import unread
@@ -90,9 +94,9 @@ def queue(so_far: Pass, trials: int = 0) -> Queue:
     pioneers, faults = Pioneers.of(known, so_far.views), Faults(known, so_far.views)
     taken: list[Candidate] = []
     waits: list[Wait] = []
-    candidates = [looked.candidate for looked in so_far.looked if looked.candidate is not None]
-    order = sorted(candidates, key=lambda each: _order(known, budget, each))
-    for candidate in order:
+    order: list[Candidate] = []
+    for candidate in _in_turn(known, budget, so_far.looked):
+        order.append(candidate)
         view = candidate.view
         why = _gates(so_far, candidate) or _full(known, len(taken))
         if candidate.due.install:
@@ -168,16 +172,33 @@ def _stuck(known: Snapshot, view: View) -> bool:
     return view.node.uid in known.setbacks or any(map(pulls, known.driver_pods.get(view.name, ())))
 
 
-def _order(known: Snapshot, budget: Budget, candidate: Candidate) -> tuple[int, bool, bool, list[int], int, int, str]:
+def _in_turn(known: Snapshot, budget: Budget, looked: Iterable[Looked]) -> Iterator[Candidate]:
+    """The candidates in their order. Of those whose turn is the same, the next is one of the zone in which the fewest
+    nodes are out of service, those that were taken meanwhile included."""
+    keyed = [(*_order(known, each.candidate), each.candidate) for each in looked if each.candidate is not None]
+    for _, same in groupby(sorted(keyed, key=lambda each: each[:2]), key=lambda each: each[0]):
+        zones: dict[str, deque[tuple[tuple[int, str], Candidate]]] = {}
+        for _, least, candidate in same:
+            zones.setdefault(zone_of(candidate.view), deque()).append((least, candidate))
+        heap = [(budget.down(zone), line[0][0], zone) for zone, line in zones.items()]
+        heapify(heap)
+        while heap:
+            zone = heappop(heap)[2]
+            yield zones[zone].popleft()[1]
+            if zones[zone]:
+                heappush(heap, (budget.down(zone), zones[zone][0][0], zone))
+
+
+def _order(known: Snapshot, candidate: Candidate) -> tuple[tuple[Any, ...], tuple[int, str]]:
     """Last those that could not be changed or emptied when they had their turn, and those that have failed; broken
-    nodes first, then as the policy orders them, then where the fewest are out of service, then by what runs there as
-    far as it is known, then by name. A node that fails, or asks to be tried again, takes nobody's turn."""
+    nodes first, then as the policy orders them; and within a zone by what runs there as far as it is known, then by
+    name. A node that fails, or asks to be tried again, takes nobody's turn."""
     view, upgrade = candidate.view, candidate.policy.spec.upgrade
     setbacks = _set_back(known, view)
     ranks = [_rank(each, view.labels.get(each.label, "")) for each in upgrade.order or ()]
     used = known.used.get(view.node.uid, sys.maxsize) if upgrade.leastUsed else 0
     failed, whole = candidate.again is not None, not {"repair", "health"} & set(candidate.due.acts)
-    return setbacks, failed, whole, ranks, budget.down_nearby(view), used, view.name
+    return (setbacks, failed, whole, ranks), (used, view.name)
 
 
 SET_BACK = "set back"

@@ -15,7 +15,7 @@ from typing import Any
 
 from ...api.daemon_sets import DaemonSet
 from ...api.node_policy import HealthRule, NodePolicy
-from ...api.objects import Node
+from ...api.objects import Lease, Node
 from ...api.pods import Pod
 from .record import Entry
 
@@ -154,11 +154,15 @@ class Snapshot:
     """By UID, how often in a row changes of a node have failed: those without have their turn first."""
     layouts: Layouts | None = None
     """None where the MIG managers read what is rendered, and where there is no MIG manager."""
+    maintenance: Mapping[str, Lease] | None = None
+    """Leases by which maintenance is shared (sharing.py), by the node's name; None where no such Leases are kept."""
     paused: str = ""
     """Why the whole fleet is paused; "" where it is not."""
     foreign: str = ""
     """The operator that still runs; "" where none does."""
     seen: Seen = field(default_factory=Seen)
+    away: Sequence[tuple[datetime, datetime]] = ()
+    """From when to when nobody has watched: no program led, or the API server's clock has jumped."""
     backoff: Mapping[str, datetime] = field(default_factory=dict)
     """Pods, by UID, that are not to be evicted again before that time."""
     came_again: Mapping[str, tuple[datetime, datetime]] = field(default_factory=dict)
@@ -168,6 +172,12 @@ class Snapshot:
     by_budgets: frozenset[str] = frozenset()
     """UIDs of those that a PodDisruptionBudget refused."""
     kept: Kept = field(default_factory=Kept, compare=False, repr=False)
+
+    def passed(self, since: datetime) -> timedelta:
+        """The time from SINCE on, without that in which nobody has watched: a node could tell nobody how far it was,
+        and what was to be asked for was not."""
+        missed = (min(end, self.now) - max(begin, since) for begin, end in self.away)
+        return self.now - since - sum((each for each in missed if each > timedelta(0)), timedelta(0))
 
     @cached_property
     def image_troubles(self) -> dict[str, str]:

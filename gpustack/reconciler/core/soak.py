@@ -1,13 +1,14 @@
 """Soaking: after each node of a rollout the next one waits, so that what a new driver does only under load is seen.
 
-When a rollout goes on stands in the NodePolicy's status, which no node can write: a node that says of itself that it
-was done just now holds up nobody. It is written before the node is given back: a write that fails must not let the next
-one begin. Installs, repairs and further attempts don't wait; the first two aren't waited for either.
+When a rollout goes on stands in the NodePolicy's status, and for one that is made anew in the Lease. No node can write
+these: one that says of itself that it was done just now holds up nobody. It is written before the node is given back: a
+write that fails must not let the next one begin. Installs, repairs and further attempts don't wait; the first two
+aren't waited for either.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
@@ -24,6 +25,9 @@ from .view import View, policy_of
 if TYPE_CHECKING:
     from .queue import Looked
 
+SOAKS = "soak "
+GONE_FOR = timedelta(days=1)
+"""How long a policy that is gone is remembered to soak: it may be made anew under its name."""
 UNSAID_FOR = timedelta(minutes=5)
 """How long a node that is proved waits for the status to say that it soaks."""
 
@@ -36,7 +40,10 @@ def soaks(known: Snapshot, views: Sequence[View], looked: Sequence[Looked]) -> t
         if view.operation and _done(view.operation, each.actions)
     }
     after = {operation.policy: name for name, operation in ending.items()}
-    made = {policy.uid: _of(policy, after.get(policy.uid, ""), known.now) for policy in known.policies}
+    names = {policy.name for policy in known.policies}
+    for name, node, at in _said(known):
+        known.seen.since(name, f"{SOAKS}{node}", known.now, holds=name not in names and known.now - at < GONE_FOR)
+    made = {policy.uid: _of(known, policy, after.get(policy.uid, "")) for policy in known.policies}
     left = [
         _not_yet(each) if view.name in ending and _unsaid(known, view, ending[view.name]) else each
         for view, each in zip(views, looked, strict=True)
@@ -61,16 +68,26 @@ def _not_yet(looked: Looked) -> Looked:
     return replace(looked, actions=(), tells=(), waits=[("verifying", "it is proved, and soaks")], again=1.0)
 
 
-def _of(policy: NodePolicy, after: str, now: datetime) -> Soak | None:
-    seconds, before = policy.spec.upgrade.soakSeconds, policy.status.soak
-    if not seconds or not (after or before):
+def _of(known: Snapshot, policy: NodePolicy, after: str) -> Soak | None:
+    seconds, soak, now = policy.spec.upgrade.soakSeconds, policy.status.soak, known.now
+    if not seconds:
         return None
     until = now + span(seconds)
     if after:
-        return Soak(until=until, after=after)
-    if before is None or before.until <= now:
+        soak = Soak(until=until, after=after)
+    elif soak is None:  # a policy that was made anew knows nothing of what its name has come to
+        said = max(((at, node) for name, node, at in _said(known) if name == policy.name), default=None)
+        soak = said and Soak(until=said[0] + span(seconds), after=said[1])
+    if soak is None or soak.until <= now:
         return None
-    return Soak(until=min(before.until, until), after=before.after)  # the policy may say less by now
+    known.seen.since(policy.name, f"{SOAKS}{soak.after}", now)
+    return Soak(until=min(soak.until, until), after=soak.after)  # the policy may say less by now
+
+
+def _said(known: Snapshot) -> Iterator[tuple[str, str, datetime]]:
+    """Which policies soak after which node, and since when, as the leaders remember it."""
+    said = known.seen.first.items()
+    return ((name, what.removeprefix(SOAKS), at) for (name, what), at in said if what.startswith(SOAKS))
 
 
 def _done(operation: Operation, actions: Iterable[Action]) -> bool:

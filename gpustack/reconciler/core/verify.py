@@ -14,6 +14,7 @@ from ...api.pods import Pod
 from . import health
 from .acting import DISABLED
 from .actions import Evict
+from .images import stands
 from .record import Operation
 from .snapshot import Snapshot
 from .view import View
@@ -49,7 +50,7 @@ def _problems(known: Snapshot, view: View, operation: Operation) -> Iterator[str
     if validates(view, operation):
         pods = [pod for pod in known.validators.get(view.name, ()) if not pod.terminating]
         if not any(pod.ready for pod in pods):
-            yield "no validator is ready"
+            yield "no validator is ready" + next((f": {why}" for pod in pods if (why := stands(pod))), "")
         elif not any(pod.ready and fresh(pod, operation) for pod in pods):
             refused = next((f"; {pod.key}: {known.refusals[pod.uid]}" for pod in pods if pod.uid in known.refusals), "")
             yield f"the validator has not run since{refused}"
@@ -116,5 +117,5 @@ def nudges(known: Snapshot, view: View, operation: Operation) -> list[Evict]:
     return [
         Evict(view.name, pod.metadata.namespace, pod.name, pod.uid, "to validate the node anew")
         for pod in stale
-        if known.now - operation.since >= STALE_FOR and known.backoff.get(pod.uid, known.now) <= known.now
+        if known.passed(operation.since) >= STALE_FOR and known.backoff.get(pod.uid, known.now) <= known.now
     ]

@@ -361,3 +361,15 @@ def uses_of(known: Snapshot, view: View) -> Uses:
 def policy_of(known: Snapshot, uid: str) -> NodePolicy | None:
     """The policy with that UID, if it is still there."""
     return next((each for each in known.policies if each.metadata.uid == uid), None)
+
+
+def untolerable(view: View) -> str:
+    """Why a driver pod that was deleted would not come back; "" where it would."""
+    taint = untolerated(view)
+    return f"the driver does not tolerate the taint {taint.key}: its pod would not come back" if taint else ""
+
+
+def uncovered(policy: NodePolicy) -> str:
+    """The text for a node that no driver DaemonSet would run on."""
+    names = ", ".join(each.name for each in policy.spec.driver.daemonSets) if policy.spec.driver else ""
+    return f"no driver DaemonSet matches the node's system and kernel ({names or 'none is rendered'})"

@@ -69,8 +69,10 @@ RIGHTS: tuple[Right, ...] = (
 """Everything that the program asks for."""
 
 
-async def missing(client: Cluster, namespace: str) -> list[str]:
-    """The rights that the program lacks, in words."""
+async def missing(client: Cluster, namespace: str, maintenance: str = "") -> list[str]:
+    """The rights that the program lacks, in words; with those on Leases in the namespace MAINTENANCE, if any."""
+    verbs = ("create", "list", "watch", "patch") if maintenance else ()
+    shared = (Right(verb, cluster.LEASES, namespace=maintenance) for verb in verbs)
 
     async def denied(right: Right) -> str:
         review = {"spec": {"resourceAttributes": right.attributes(namespace)}}
@@ -83,4 +85,4 @@ async def missing(client: Cluster, namespace: str) -> list[str]:
             raise ApiError(f"the API server does not say whether one may {right.text(namespace)}")
         return "" if status.get("allowed") else right.text(namespace)
 
-    return [text for text in await asyncio.gather(*(denied(right) for right in RIGHTS)) if text]
+    return [text for text in await asyncio.gather(*(denied(right) for right in (*RIGHTS, *shared))) if text]

@@ -18,13 +18,14 @@ from typing import Any, TypeVar
 from ...api import keys
 from ...api.daemon_sets import ControllerRevision, DaemonSet
 from ...api.node_policy import NodePolicy
-from ...api.objects import ConfigMap, Deployment, Node
+from ...api.objects import ConfigMap, Deployment, Lease, Node
 from ...api.pods import Pod
 from ..core import engine, evictions
 from ..core.engine import Wanted
 from ..core.layouts import read_layouts
 from ..core.pods import to_evict
 from ..core.record import Entry
+from ..core.sharing import PREFIX
 from ..core.snapshot import Announced, DriverSet, Kept, Precheck, Seen, Snapshot
 from ..core.view import operations, uses_of, view
 from .clock import Clock
@@ -33,6 +34,7 @@ from .cluster import (
     CONFIG_MAPS,
     DAEMONSETS,
     DEPLOYMENTS,
+    LEASES,
     NODES,
     PODS,
     POLICIES,
@@ -46,7 +48,7 @@ from .cluster import (
 )
 from .lean import Interest, free_claims, interest
 from .log import Log
-from .refusals import Refusals, busy, by_budget, evict, why
+from .refusals import UNTRIED, Refusals, busy, by_budget, evict, why
 from .watch import Sleep, Watch
 
 DRIVER = "app.kubernetes.io/component=nvidia-driver"
@@ -86,6 +88,8 @@ class Sources:
     log: Log
     changed: Callable[[], None] = lambda: None
     sleep: Sleep = asyncio.sleep
+    maintenance: str = ""
+    """The namespace of the Leases by which maintenance is shared; "" where none are kept."""
     bounds: Bounds = Bounds()
     refusals: Refusals = field(default_factory=Refusals)
     seen: Seen = field(default_factory=Seen)
@@ -110,6 +114,9 @@ class Sources:
             CONFIG_MAPS, Selection(inside, fields=f"metadata.name={keys.LAYOUTS}")
         )
 
+        shared = Selection(self.maintenance)
+        self.shared: Watch[Lease] | None = self._watch(LEASES, shared) if self.maintenance else None
+
     def _watch(self, kind: Kind[Any], which: Selection) -> Watch[Any]:
         self.watches.append(Watch(self.cluster, kind, which, self.clock, self.log, self.changed, self.sleep))
         return self.watches[-1]
@@ -133,6 +140,7 @@ class Sources:
     ) -> Snapshot:
         """What is known without a request. The prechecks are those that are not to be repeated yet."""
         now, nodes, validators = self.clock.now(), self.nodes.all(), self.validators.all()
+        shared = [each for each in self.shared.all() if each.name.startswith(PREFIX)] if self.shared else []
         self.refusals.forget(now)
         remembered = ((node.name, self.refusals.blocked(node.uid, now)) for node in nodes if self.refusals.nodes)
         return Snapshot(
@@ -153,6 +161,7 @@ class Sources:
             refused=self.refusals.refused(now),
             setbacks=self.refusals.setbacks(),
             layouts=next((read_layouts(each) for each in self.layouts.all()), None),
+            maintenance={each.name.removeprefix(PREFIX): each for each in shared} if self.shared else None,
             paused=paused,
             foreign=foreign(self.deployments.all()),
             seen=self.seen,
@@ -266,6 +275,8 @@ class Sources:
             except NotFound:
                 continue
             except ApiError as error:
+                if UNTRIED in str(error):
+                    continue  # whether it lets the pod go is known once the pod is told to
                 if isinstance(error, Unreachable) or busy(error):  # nobody has looked at it
                     return Precheck(unknown=f"whether {pod.key} can be evicted is not known: {error}")
                 blockers.append(f"{pod.key}: {why(error)}")

@@ -15,9 +15,9 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import secrets
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC
+from datetime import UTC, datetime, timedelta
 from typing import Any, TypeVar
 
 import msgspec
@@ -36,6 +36,8 @@ LOOSE_FOR = 60.0
 it answers us it answers a late one."""
 KEPT = 500
 """How many times since when something is so the Lease has room for."""
+UNWATCHED, REMEMBERED, GAPS = timedelta(minutes=15), timedelta(days=1), 20
+"""How long a time is at least in which nobody has led, how long it is remembered, and how many of them."""
 CLOSED_FOR = 120.0
 """Seconds without a record after which an operation is out of the ledger."""
 
@@ -109,6 +111,9 @@ class Elector:
     _admitting: dict[str, Admission] = field(default_factory=dict)
     _open: dict[str, record.Entry] = field(default_factory=dict)
     _since: dict[str, int] = field(default_factory=dict)
+    _gaps: list[tuple[int, int]] = field(default_factory=list)
+    _tries: int = 0
+    """How often in a row the Lease was to be renewed and was not, with the present time."""
     _closed: dict[str, float] = field(default_factory=dict)
     """Since when no record has been seen of an operation that is open by the ledger, by node UID."""
     _under_way: set[str] = field(default_factory=set)
@@ -155,6 +160,18 @@ class Elector:
         latest = int(self.clock.now().timestamp())
         known = ((*text.partition(" "), at) for text, at in self._since.items())
         return Seen({(uid, what): record.moment(at, latest) for uid, _, what, at in known})
+
+    @property
+    def away(self) -> tuple[tuple[datetime, datetime], ...]:
+        """From when to when nobody has led, the API server gave no answer or its clock has jumped, in the last day:
+        whoever leads renews the Lease every few seconds, and knows how long ago."""
+        heard = self._ours and self._tries <= 1
+        now, ours = self.clock.now(), timedelta(seconds=self.clock.monotonic() - self.contact if heard else 0)
+        gaps = [(record.moment(begin), record.moment(end)) for begin, end in self._gaps]
+        with contextlib.suppress(ValueError, OverflowError):
+            renewed = datetime.fromisoformat((self.seen and self.seen.spec.renewTime) or "").astimezone(UTC)
+            gaps += [(renewed, now - ours)] if now - renewed - ours >= UNWATCHED else []
+        return tuple(sorted(gap for gap in gaps if now - REMEMBERED < gap[1] <= now))[-GAPS:]
 
     def tend(self, operations: Mapping[str, str], seen: Seen = NOTHING) -> None:
         """Of what is in the ledger, that goes with the next renewal of which no record has been seen for a while.
@@ -207,6 +224,7 @@ class Elector:
     async def step(self) -> None:
         """Take the Lease if it is free, renew it if it is ours, and settle admissions that nobody is at."""
         async with self._lock:
+            self._tries += 1
             if self.seen is None or not self._ours:
                 await self._read()
             if self.seen is not None and not self._ours and not self._free:
@@ -301,8 +319,10 @@ class Elector:
             self._unchanged = self.clock.monotonic()
         self.seen = lease
         if lease is not None:  # of one that somebody deleted all goes on that is known
-            self._admitting, self._open = admissions_in(lease), _entries(lease, keys.LEDGER, dict[str, record.Entry])
-            self._since = _entries(lease, keys.SINCE, dict[str, int])
+            self._admitting = admissions_in(lease)
+            self._open = _read(lease, keys.LEDGER, dict[str, record.Entry]) or {}
+            self._since = _read(lease, keys.SINCE, dict[str, int]) or {}
+            self._gaps = _read(lease, keys.AWAY, list[tuple[int, int]]) or []
 
     def _may_admit(self) -> None:
         if not self.leading:
@@ -338,6 +358,7 @@ class Elector:
             transitions = (self.seen.spec.leaseTransitions or 0) + 1 if self.seen else 0
             spec |= {"holderIdentity": self.identity, "acquireTime": spec["renewTime"], "leaseTransitions": transitions}
         notes = {keys.ADMITTING: _text(admitting), keys.LEDGER: _text(ledger), keys.SINCE: _text(self._since)}
+        notes[keys.AWAY] = _text([[int(at.timestamp()) for at in gap] for gap in self.away])
         metadata: dict[str, Any] = {"annotations": notes}
         self._unanswered = True
         if self.seen is None:
@@ -353,7 +374,7 @@ class Elector:
             self._note(msgspec.convert(answer.body, type=Lease))
         except msgspec.ValidationError as error:
             raise Unreachable(f"the Lease: the answer can't be read: {error}") from None
-        self._unanswered = False
+        self._unanswered, self._tries = False, 0
         self._until = began + self.terms.deadline
 
     async def _soon(self, request: Awaitable[A], seconds: float = 0.0) -> A:
@@ -426,18 +447,18 @@ class Elector:
 
 def admissions_in(lease: Lease | None) -> dict[str, Admission]:
     """The admissions that LEASE announces. One that can't be read was not written by us and can't be settled."""
-    return _entries(lease, keys.ADMITTING, dict[str, Admission])
+    return _read(lease, keys.ADMITTING, dict[str, Admission]) or {}
 
 
-def _entries(lease: Lease | None, key: str, of: type[dict[str, A]]) -> dict[str, A]:
+def _read(lease: Lease | None, key: str, of: type[A]) -> A | None:
     text = lease.annotations.get(key) if lease else None
     try:
-        return msgspec.json.decode(text, type=of) if text else {}
+        return msgspec.json.decode(text, type=of) if text else None
     except (msgspec.MsgspecError, RecursionError):
-        return {}
+        return None
 
 
-def _text(entries: Mapping[str, Any]) -> str | None:
+def _text(entries: Mapping[str, Any] | Sequence[Any]) -> str | None:
     return msgspec.json.encode(entries, order="sorted").decode() if entries else None
 
 

@@ -97,6 +97,8 @@ class Metrics:
         self.waiting = _gauge("waiting", "Nodes that wait, by why.", "policy", "reason")
         still = "Unix time since when something is due and nothing has moved."
         self.still = _gauge("still_since_seconds", still, "policy")
+        stood = "Seconds for which nothing had moved when the window closed."
+        self.stood = _gauge("stood_seconds", stood, "policy")
         self.events_dropped = Series("events_dropped_total", "counter", "Events not sent, to bound their number.")
 
     def text(self) -> str:

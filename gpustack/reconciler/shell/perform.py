@@ -14,8 +14,9 @@ from typing import Any, TypeVar
 import msgspec
 
 from ...api import keys
-from ..core.actions import Action, Decision, DeletePod, Evict, PatchNode, PatchStatus, WriteLayouts
-from .cluster import CONFIG_MAPS, NODES, PODS, POLICIES, ApiError, Cluster, Conflict, NotFound, Selection
+from ..core.actions import Action, Decision, DeletePod, Evict, HoldLease, PatchNode, PatchStatus, WriteLayouts
+from ..core.sharing import PREFIX
+from .cluster import CONFIG_MAPS, LEASES, NODES, PODS, POLICIES, ApiError, Cluster, Conflict, NotFound, Selection
 from .cluster import Unreachable as NoAnswer
 from .events import Events
 from .gather import Sources
@@ -117,9 +118,10 @@ class Performer:
                     await self._do(action, outcome)
                 except ApiError as error:
                     outcome.failed[lane] = error
-                    told = not isinstance(error, NotLeadingError | NotFound)
-                    if told and isinstance(action, PatchNode | WriteLayouts):
-                        about = action.uid if isinstance(action, PatchNode) else keys.LAYOUTS
+                    took = action.uid if isinstance(action, HoldLease) and action.first else ""
+                    about = keys.LAYOUTS if isinstance(action, WriteLayouts) else took
+                    about = action.uid if isinstance(action, PatchNode) else about
+                    if about and not isinstance(error, NotLeadingError) and (took or not isinstance(error, NotFound)):
                         self.sources.refusals.fail(about, error, self.sources.clock.now())
                     level = self.log.debug if isinstance(error, (Conflict, NotFound)) else self.log.warning
                     level("not done", on=lane, action=type(action).__name__, error=str(error), status=error.status)
@@ -135,6 +137,8 @@ class Performer:
             await self._delete(action)
         elif isinstance(action, WriteLayouts):
             await self._layouts(action)
+        elif isinstance(action, HoldLease):
+            await self._hold(action)
         else:
             await self._status(action)
 
@@ -210,6 +214,24 @@ class Performer:
         self.sources.refusals.written(keys.LAYOUTS)
         self.log.info("wrote the layouts that the MIG managers read", config_map=f"{where}/{keys.LAYOUTS}")
 
+    async def _hold(self, action: HoldLease) -> None:
+        """Take, hold or give back the Lease of a node, as it was seen: whoever was faster has it."""
+        name, where, spec = f"{PREFIX}{action.node}", self.sources.maintenance, dict(action.spec)
+        owner = {"apiVersion": "v1", "kind": "Node", "name": action.node, "uid": action.uid}
+        if (shared := self.sources.shared) is None:
+            return
+        try:
+            if action.version:
+                body = {"metadata": {"resourceVersion": action.version}, "spec": spec}
+                answer = await self._send(self.cluster.patch(LEASES, name, body, namespace=where))
+            else:
+                body = {"metadata": {"name": name, "ownerReferences": [owner]}, "spec": spec}
+                answer = await self._send(self.cluster.create(LEASES, body, namespace=where))
+        except (Conflict, NotFound):
+            await shared.reread(name)
+            raise
+        shared.learn(answer)
+
     async def _send(self, request: Coroutine[Any, Any, A]) -> A:
         """A request while we lead, and no longer."""
         seconds = min(self.longest, self.elector.remaining)
@@ -240,6 +262,8 @@ def _lane_of(action: Action) -> str:
     """What an action is about: those about one thing are done in order, and end at the first that fails."""
     if isinstance(action, PatchStatus):
         return f"NodePolicy/{action.policy.name}"
+    if isinstance(action, HoldLease) and not action.first:
+        return f"Lease/{action.node}"
     return f"ConfigMap/{keys.LAYOUTS}" if isinstance(action, WriteLayouts) else action.node
 
 

@@ -23,6 +23,8 @@ LONGEST_WAIT = 600.0
 """Seconds that the API server may ask to wait (Retry-After)."""
 PASSING = 2
 """How often a change of a node is tried again at once that met somebody else's, or got no answer."""
+UNTRIED = "does not support dry run"
+"""What it says of a webhook that lets nobody try."""
 DENIED = "denied the request"
 """What the API server says of a webhook or policy that refuses."""
 

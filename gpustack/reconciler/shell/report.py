@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from ...api import keys
 from ...api.objects import Node
 from ..core import record
-from ..core.actions import Action, Decision, DeletePod, Evict, PatchNode, PatchStatus, WriteLayouts
+from ..core.actions import Action, Decision, DeletePod, Evict, HoldLease, PatchNode, PatchStatus, WriteLayouts
 from ..core.snapshot import Seen, Snapshot
 from .metrics import Metrics
 
@@ -52,7 +52,8 @@ NOT_DUE = frozenset(
 
 def stand(metrics: Metrics, known: Snapshot, decision: Decision, done: Iterable[Action]) -> None:
     """Say since when something is due in a policy and no node of it has got on, in the time of KNOWN. Whoever was given
-    back and begins again does not get on before it is past the point of no return, nor does who is tried in vain.
+    back and begins again does not get on before it is past the point of no return, nor does who is tried in vain. That
+    time stands still while no window is open.
     """
     due = {wait.policy for wait in decision.waits if wait.policy and wait.kind not in NOT_DUE}
     names = {policy.uid: policy.name for policy in known.policies}
@@ -66,8 +67,11 @@ def stand(metrics: Metrics, known: Snapshot, decision: Decision, done: Iterable[
             new = _operation({keys.OPERATION: action.annotations[keys.OPERATION] or ""})
             if operation := _gets_on(old, new, action):
                 moved.add(names.get(operation.policy, ""))
-    since = {key: value for key, value in metrics.still.values.items() if key[0] in due - moved}
-    metrics.still.replace({(name,): since.get((name,), known.now.timestamp()) for name in due})
+    now, still, stood = known.now.timestamp(), metrics.still.values, metrics.stood.values
+    closed = {wait.policy for wait in decision.waits if wait.kind == "window"} - due - moved
+    lasted = {name: stood.get((name,), now - still.get((name,), now)) for name in closed | due - moved}
+    metrics.stood.replace({(name,): lasted[name] for name in closed})
+    metrics.still.replace({(name,): still.get((name,), now - lasted[name]) if name in lasted else now for name in due})
 
 
 def _gets_on(old: record.Operation | None, new: record.Operation | None, action: PatchNode) -> record.Operation | None:
@@ -83,9 +87,10 @@ STILL = "still"
 """As what the time that `stand` says is handed on to the next leader."""
 
 
-def standing(metrics: Metrics) -> dict[tuple[str, str], datetime]:
-    """Since when each policy has stood."""
-    return {(name, STILL): datetime.fromtimestamp(at, UTC) for (name,), at in metrics.still.values.items()}
+def standing(metrics: Metrics, now: datetime) -> dict[tuple[str, str], datetime]:
+    """Since when each policy has stood, at the time NOW."""
+    stood = {key: now.timestamp() - seconds for key, seconds in metrics.stood.values.items()}
+    return {(name, STILL): datetime.fromtimestamp(at, UTC) for (name,), at in (metrics.still.values | stood).items()}
 
 
 def stood(metrics: Metrics, times: Seen) -> None:
@@ -95,7 +100,8 @@ def stood(metrics: Metrics, times: Seen) -> None:
 
 def clear(metrics: Metrics) -> None:
     """Only the leader says how things stand: two replicas would be counted twice."""
-    for gauge in (metrics.operations, metrics.since, metrics.waiting, metrics.nodes, metrics.breaker, metrics.still):
+    now = (metrics.operations, metrics.since, metrics.waiting, metrics.nodes, metrics.breaker)
+    for gauge in (*now, metrics.still, metrics.stood):
         gauge.replace({})
 
 
@@ -126,12 +132,13 @@ def describe(decision: Decision) -> Iterable[str]:
 
 
 def _action(action: Action) -> str:
-    if isinstance(action, Evict):
-        return f"node {action.node}: evict pod {action.namespace}/{action.name}: {action.why}"
-    if isinstance(action, DeletePod):
-        return f"node {action.node}: delete pod {action.namespace}/{action.name}: {action.why}"
+    if isinstance(action, Evict | DeletePod):
+        what = "evict" if isinstance(action, Evict) else "delete"
+        return f"node {action.node}: {what} pod {action.namespace}/{action.name}: {action.why}"
     if isinstance(action, WriteLayouts):
         return f"ConfigMap {action.namespace}/{keys.LAYOUTS}: write the layouts that the MIG managers read"
+    if isinstance(action, HoldLease):
+        return f"node {action.node}: {'hold' if action.spec['holderIdentity'] else 'give back'} its maintenance Lease"
     if isinstance(action, PatchStatus):
         return f"NodePolicy {action.policy.name}: write its status"
     parts = [f"{key}={value}" if value is not None else f"{key}-" for key, value in sorted(action.labels.items())]

@@ -41,6 +41,8 @@ class Runner:
     settle: float = 0.5
     beat: float = 30.0
     """The longest time without a sign of life from the loop."""
+    maintenance: str = ""
+    """The namespace of the Leases by which maintenance is shared; "" where none are kept."""
     work: Steady = time.process_time
     """Seconds that this process has worked."""
     _again: float = field(default=300.0, init=False)
@@ -50,7 +52,8 @@ class Runner:
         self._dirty = asyncio.Event()
         self.alive = self.clock.monotonic()
         changed: Callable[[], None] = self._dirty.set
-        self.sources = Sources(self.cluster, self.namespace, self.clock, self.log, changed)
+        shared = self.maintenance
+        self.sources = Sources(self.cluster, self.namespace, self.clock, self.log, changed, maintenance=shared)
         self.elector = Elector(self.cluster, self.namespace, self.identity, self.clock, self.log, self.terms, changed)
         self.events = Events(self.cluster, self.identity, self.clock, self.log, self.metrics, self._uid)
         self.performer = Performer(self.cluster, self.elector, self.sources, self.events, self.log)
@@ -98,13 +101,13 @@ class Runner:
         report.show(self.metrics, now, decision)
         report.stand(self.metrics, known, decision, outcome.done)
         setbacks = {(uid, queue.SET_BACK): known.now for uid in self.sources.refusals.setbacks()}
-        seen = Seen({**setbacks, **decision.seen.first, **report.standing(self.metrics)})
+        seen = Seen({**setbacks, **decision.seen.first, **report.standing(self.metrics, known.now)})
         marked = {node.uid: "" for node in now.nodes if keys.OPERATION in node.annotations}  # read or not, it is open
         self.elector.tend({**marked, **{uid: operation.id for uid, operation in operations(now).items()}}, seen)
         seconds = self.clock.monotonic() - began
         self.metrics.passes.observe(seconds)
         self.log.debug("pass", seconds=round(seconds, 3), done=len(outcome.done), failed=len(outcome.failed))
-        self._again = decision.again
+        self._again = min(decision.again, 10.0) if outcome.failed else decision.again  # why it failed is told then
         return outcome
 
     # --- within -------------------------------------------------------------------------------------------------------
@@ -114,7 +117,8 @@ class Runner:
         if elector.term != self._term:  # another one led until now: what it has seen goes on
             self._term, self.sources.seen = elector.term, elector.times
             report.stood(self.metrics, elector.times)
-        return self.sources.base(admitting=elector.announced, ledger=elector.ledger, paused=elector.paused)
+        known = self.sources.base(admitting=elector.announced, ledger=elector.ledger, paused=elector.paused)
+        return replace(known, away=elector.away)
 
     async def _closer(self, known: Snapshot) -> Snapshot:
         return await self.sources.closer(known, engine.survey(known))

@@ -240,3 +240,21 @@ def test_budgets_are_ignored_for_gpus_alone(sections: dict[str, Any], classes: l
     assert told == ([f"runtimeClassName.orValue('') in [{names}]"] if classes else [])
     assert [each["gpu"]["runtimeClasses"] for each in specs(ignoring, **sections).values()] == [classes]
     assert "key in [" not in found["expression"]
+
+
+def test_shared_maintenance() -> None:
+    """It may write Leases in the namespace that the policy names, where it makes those of nodes only; without the field
+    nothing of it is rendered."""
+    bodies = program({"maintenanceLeaseNamespace": "medik8s-leases"})
+    role, binding = (bodies[f"{kind}/{NAME}-maintenance"] for kind in ("Role", "RoleBinding"))
+    assert grants(role) == {f"leases:{verb}" for verb in ("create", "list", "patch", "watch")}
+    assert role["metadata"]["namespace"] == binding["metadata"]["namespace"] == "medik8s-leases"
+    assert binding["subjects"] == [{"kind": "ServiceAccount", "name": NAME, "namespace": "gpu-operator"}]
+    (container,) = bodies[f"Deployment/{NAME}"]["spec"]["template"]["spec"]["containers"]
+    assert container["args"][-2:] == ["--maintenance-leases", "medik8s-leases"]
+    (allowed,) = bodies[f"ValidatingAdmissionPolicy/{NAME}-lease"]["spec"]["validations"]
+    assert allowed["expression"] == (
+        f"object.metadata.?name.orValue('') == '{NAME}' || "
+        "request.namespace == 'medik8s-leases' && object.metadata.?name.orValue('').startsWith('node-')"
+    )
+    assert not [name for name in program() if "maintenance" in name]

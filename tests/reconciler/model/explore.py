@@ -44,7 +44,7 @@ Step = tuple[str, int]
 Key = bytes
 
 FAULTS: tuple[Step, ...] = (
-    ("kill", 0), ("kill", 1), ("restart", 0), ("stall", 0), ("stall", 1),
+    ("kill", 0), ("kill", 1), ("away", 3), ("away", 4), ("jump", 3), ("restart", 0), ("stall", 0), ("stall", 1),
     ("deny", 0), ("deny", 1), ("unlist", 0), ("unlist", 1),
     ("works", 0), ("works", 1), ("cordon", 0), ("cordon", 1), ("hold", 0), ("pause", 0), ("pause", 1),
     ("fault", 0), ("fault", 5), ("fault", 2), ("fault", 4), ("taint", 0), ("bind", 0), ("bind", 1),
@@ -322,7 +322,8 @@ class _Form:
             [self._name(uid), ids.get(uid) == each.op, each.lists(ids.get(uid) or "")]
             for uid, each in (runner.elector.ledger or {}).items()
         ]
-        return [first, kept, sorted(admitting), sorted(ledger), runner.elector.leading]
+        away = [self._age(at) for gap in runner.away for at in gap]
+        return [first, kept, sorted(admitting), sorted(ledger), runner.elector.leading, away]
 
     def _machine(self, name: str) -> list[Any]:
         machine = self.world.machines[name]

@@ -19,8 +19,9 @@ from types import FunctionType
 from typing import Any
 
 from gpustack.reconciler.core import engine
+from gpustack.reconciler.core.sharing import HOLDER
 from gpustack.reconciler.core.snapshot import Kept, Snapshot
-from gpustack.reconciler.shell.cluster import NODES, PODS, POLICIES
+from gpustack.reconciler.shell.cluster import LEASES, NODES, PODS, POLICIES
 from tests.reconciler.memory import drive
 from tests.reconciler.memory.server import Server
 from tests.reconciler.world.stack import POOL as KEY
@@ -46,7 +47,9 @@ class History(Vexations):
         self.watcher = Watcher(self.world)
         # Partials, and no closures: a copy of a history is one of all that it holds (explore.py).
         self.replica, self.other = (
-            Replica(self.world, partial(self.watcher.client, name), partial(self._begun, name))
+            Replica(
+                self.world, partial(self.watcher.client, name), partial(self._begun, name), m.SHARED if kept else ""
+            )
             for name in ("one", "two")
         )
         self.kept, self.vexed = kept, Vexed()
@@ -131,6 +134,13 @@ class History(Vexations):
         self.once()
         self.watcher.kill.pop("one", None)
 
+    def away(self, number: int) -> None:
+        """The process is killed after some writes, and nobody takes its place for hours."""
+        self.kill(number)
+        for _ in range((60, 240, 480)[number // 3 % 3]):
+            self.world.tick(30)
+        self.replica.restart()
+
     def restart(self, _: int) -> None:
         """The process is restarted."""
         self.replica.restart()
@@ -214,6 +224,9 @@ class History(Vexations):
                 found.append(f"{name} has layout {machine.geometry}")
             if labels.get(f"{m.DEPLOY}device-plugin") != "true":
                 found.append(f"{name} has no device plugin")
+            lease = self.world.server.find(LEASES, f"node-{name}", m.SHARED) or {"spec": {}}
+            if lease["spec"].get("holderIdentity") == HOLDER:
+                found.append(f"{name} is still held for maintenance")
         return found
 
 
@@ -308,10 +321,10 @@ Step = Callable[[History, int], Any]
 STEPS: dict[str, Step] = {
     name: getattr(History, name)
     for name in (
-        "once go tick kill restart lag stall jump sync driver revert mig content limits window mode drop_policy "
+        "once go tick kill away restart lag stall jump sync driver revert mig content limits window mode drop_policy "
         "cordon hold pause retry manual record forge opt_out works nfd replace foreign taint fault workload bind "
         "operator everything labelling manager parts startup rename pool driver_gone register lies rival uninstall "
-        "deny unlist soak reboot pods spare ledger undo marks edit ill asked reporting"
+        "maintain deny unlist soak reboot pods spare ledger undo marks edit ill asked reporting"
     ).split()
 }
 """By name; the number goes to the step."""

@@ -7,8 +7,9 @@ Those that need a whole pass or history are elsewhere: I5 and I10 in `History.se
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from datetime import timedelta
+from datetime import datetime, timedelta
 
+from gpustack.reconciler.shell.cluster import LEASES
 from tests.reconciler.world.stack import STARTUP, base
 
 from . import moment as m
@@ -33,7 +34,8 @@ PAUSES = {DRIVER_PAUSE, MIG_PAUSE}
 
 
 def i1_budget(now: Moment) -> Iterator[str]:
-    """No write of ours takes the unavailable nodes of a pool, a zone or the fleet over the limit."""
+    """No write of ours takes the unavailable nodes of a pool, a zone or the fleet over the limit. An operation that
+    somebody took out of the ledger counts while its node is cordoned."""
     before, after = m.operation(now.before), m.operation(now.after)
     if not m.disruptive(after) or m.disruptive(before) or m.cordoned(now.before) or now.known is None:
         return
@@ -44,7 +46,9 @@ def i1_budget(now: Moment) -> Iterator[str]:
         members.add((name, now.owner_of(node), m.labels(node).get(m.ZONE, ""), m.labels(node).get(m.HOLD) == "true"))
         cordoned = found is not None and found.spec.unschedulable and m.CORDONED not in found.annotations
         others = cordoned or (found is not None and not found.ready)
-        begun = not m.operation(node).get("unreadable") or node["metadata"]["uid"] in (now.known.ledger or ())
+        ledger = now.known.ledger
+        begun = ledger is None or node["metadata"]["uid"] in ledger
+        begun = begun or (m.cordoned(node) and not m.operation(node).get("unreadable"))
         if (m.disruptive(m.operation(node)) and begun) or others:
             down.add(name)
     uid, zone = after["policy"], m.labels(now.after).get(m.ZONE, "")
@@ -264,9 +268,18 @@ def i18_nothing_due(now: Moment) -> Iterator[str]:
             yield "the driver is current"
 
 
+def i28_shared(now: Moment) -> Iterator[str]:
+    """Nothing begins on a node that another one holds for maintenance."""
+    lease = now.world.server.find(LEASES, f"node-{now.name}", m.SHARED)
+    if now.opened and lease and m.holds(lease, now.world.server.now) == "node-maintenance":
+        yield "begun, though it is held for maintenance"
+
+
 def i20_deadlines(now: Moment) -> Iterator[str]:
-    """A deadline is set when a phase begins, and is not moved."""
+    """A deadline is set when a phase begins, and is not moved but by a clock that was put back."""
     old, new = m.operation(now.before), m.operation(now.after)
+    if old.get("since") and datetime.fromisoformat(old["since"]) > now.world.server.now:
+        return
     same = old and new and all(old.get(key) == new.get(key) for key in ("id", "phase", "step", "recordons", "target"))
     if same and old.get("deadline") != new.get("deadline") and new["phase"] != "Acting":
         yield f"the deadline of {new['phase']} was moved"
@@ -354,6 +367,7 @@ NODE_CHECKS: tuple[Check, ...] = (
     i17_proof,
     i18_nothing_due,
     i20_deadlines,
+    i28_shared,
     i21_unreadable,
     i23_breaker,
     i24_new_node,

@@ -9,7 +9,7 @@ import json
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import lru_cache
 from typing import Any
 
@@ -36,6 +36,16 @@ FORGED = "f0f0f0f0f0f0"
 """The operation of a record that somebody wrote for it to be believed."""
 OPEN = {"Held", "Evicting", "Acting", "Verifying"}
 Document = dict[str, Any]
+SHARED = "medik8s-leases"
+"""The namespace of the Leases by which maintenance of nodes is shared."""
+
+
+def holds(lease: Document, now: datetime) -> str:
+    """Who holds LEASE, of a node; "" for nobody any more."""
+    spec = lease["spec"]
+    renewed = datetime.fromisoformat(spec.get("renewTime") or "1970-01-01T00:00:00Z")
+    valid = renewed <= now <= renewed + timedelta(seconds=spec.get("leaseDurationSeconds") or 0)
+    return str(spec.get("holderIdentity") or "") if valid else ""
 
 
 @lru_cache(maxsize=4096)

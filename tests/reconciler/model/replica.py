@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import io
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any
 
 from gpustack.reconciler.core.actions import Decision
@@ -29,9 +30,11 @@ class Watched(Runner):
 
     begun: Callable[[Snapshot], None] = staticmethod(lambda known: None)
     decided: Decision = Decision()
+    away: Sequence[tuple[datetime, datetime]] = ()
 
     async def _closer(self, known: Snapshot) -> Snapshot:
         made = await super()._closer(known)
+        self.away = made.away
         self.begun(made)
         return made
 
@@ -60,6 +63,8 @@ class Replica:
     world: World
     client: Callable[[], FakeCluster]
     begun: Callable[[Snapshot], None] = lambda known: None
+    maintenance: str = ""
+    """The namespace of the Leases by which maintenance is shared; "" for none."""
     lag: int = 0
     """Bits of the watches that do not catch up."""
     number: int = 0
@@ -79,7 +84,8 @@ class Replica:
         clock = Clock(self._elapsed)
         self.cluster = self.client()
         log = Log("error", io.StringIO())
-        self.runner = Watched(self.cluster, NAMESPACE, f"{self.cluster.actor}-{self.number}", clock, log)
+        who, shared = f"{self.cluster.actor}-{self.number}", self.maintenance
+        self.runner = Watched(self.cluster, NAMESPACE, who, clock, log, maintenance=shared)
         self.runner.sources.refusals.chance = _middle  # a history is the same whenever it is played
         self.runner.begun = self.begun
         self.runner.performer.perform = Noted(self.runner, self.runner.performer)  # type: ignore[method-assign]

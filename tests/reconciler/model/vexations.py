@@ -89,6 +89,21 @@ class Vexations(Upheavals):
             there = self.world.annotations(node).keys() & MARKS.keys()
             self.world.annotate(node, dict.fromkeys(MARKS, None) if there else dict(MARKS))
 
+    def maintain(self, number: int) -> None:
+        """Another one takes the Lease of a node where it is free, for an hour, or gives back its own."""
+        if not (self.kept and (node := self._node(number))):
+            return
+        lease = self.world.server.find(LEASES, f"node-{node}", m.SHARED)
+        spec = {"holderIdentity": "node-maintenance", "leaseDurationSeconds": 3600}
+        spec["renewTime"] = self.world.server.now.isoformat()
+        if lease is None:
+            made = {"metadata": {"name": f"node-{node}", "namespace": m.SHARED}, "spec": spec}
+            self.world.server.put(LEASES, made)
+        elif m.holds(lease, self.world.server.now) == "node-maintenance":
+            self.world.server.remove(LEASES, f"node-{node}", m.SHARED)
+        elif not m.holds(lease, self.world.server.now):
+            self.world.server.edit(LEASES, f"node-{node}", {"spec": spec}, m.SHARED)
+
     def edit(self, number: int) -> None:
         """Whoever owns a node gives its open operation other times, attempts and waits."""
         node = self._node(number)
@@ -107,3 +122,6 @@ class Vexations(Upheavals):
         self.vexed.nodes.clear()
         for name in self.world.machines:
             self.world.annotate(name, dict.fromkeys(MARKS, None))
+            lease = self.world.server.find(LEASES, f"node-{name}", m.SHARED)
+            if lease and lease["spec"].get("holderIdentity") == "node-maintenance":
+                self.world.server.remove(LEASES, f"node-{name}", m.SHARED)

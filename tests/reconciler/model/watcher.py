@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from gpustack.api import keys
 from gpustack.reconciler.core.snapshot import Snapshot
-from gpustack.reconciler.shell.cluster import CONFIG_MAPS, ApiError
+from gpustack.reconciler.shell.cluster import CONFIG_MAPS, ApiError, TooMany, Unreachable
 from tests.reconciler.memory import FakeCluster, Request
 from tests.reconciler.memory.server import Event
 from tests.reconciler.world.stack import NAMESPACE
@@ -125,6 +125,9 @@ class Watcher:
         if request.kind == "pods":
             error = error or self.unlisted.get(node) or self.spared.get((request.verb, request.name))
         if error:
+            actor = self._request[0] if self._request else ""
+            if isinstance(error, Unreachable) or (isinstance(error, TooMany) and not error.causes):
+                self.evictions.pop((actor, request.name), None)  # the loop waits before the next pass
             self._request = None
             raise error
 
