@@ -24,6 +24,7 @@ from .trees import links
 
 if TYPE_CHECKING:
     from ..compiler.shared import Shared
+    from ..registry.client import Client
 
 POLICIES = "policies"
 MOST_JOBS = 512
@@ -228,6 +229,14 @@ def shared_cache() -> Shared | None:
     if trouble:
         print_findings([said("GPU984", severity="warning", address=address, trouble=trouble)], sys.stderr)
     return None if trouble else shared
+
+
+def registries() -> Client:
+    """Who asks registries, with the logins that are kept here."""
+    from ..registry.client import Client
+    from ..registry.credentials import Credentials
+
+    return Client(Credentials(os.environ))
 
 
 def elsewhere_in(project: Project, root: Path) -> Project:

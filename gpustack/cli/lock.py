@@ -108,11 +108,9 @@ def stale_layer(before: Mapping[str, Locked]) -> bool:
 
 def asked(needed: Iterable[str]) -> dict[str, Locked]:
     """What registries say about the images NEEDED. Raises InputError with everything that can't be found out."""
-    from ..registry.client import Client
-    from ..registry.credentials import Credentials
     from ..registry.waiting import each
 
-    with Client(Credentials(os.environ)) as client:
+    with common.registries() as client:
         answers = each(lambda name: (name, one(client, name)), needed, AT_ONCE)
     findings = [finding for _, answer in answers if isinstance(answer, GpustackError) for finding in answer.findings]
     if findings:

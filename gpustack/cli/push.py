@@ -69,21 +69,13 @@ def run(options: argparse.Namespace) -> int:
         raise StaleError(*(each.finding for each in alien))
     ready = [(goal, files, origin(options, goal.cluster, files)) for goal, files in known]
     with contextlib.ExitStack() as stack:
-        client = None if options.dry_run else stack.enter_context(registries())
+        client = None if options.dry_run else stack.enter_context(common.registries())
         done = [pushed(options, client, *each) for each in ready]
     if options.format == "json":
         findings = [finding for each in done for finding in each.pop("findings")]
         facts: dict[str, Any] = {"artifacts": done} if options.all else done[0]
         print(document(0, findings, **facts))
     return 0
-
-
-def registries() -> Client:
-    """Who asks registries, with the logins that are kept here."""
-    from ..registry.client import Client
-    from ..registry.credentials import Credentials
-
-    return Client(Credentials(os.environ))
 
 
 def pushed(

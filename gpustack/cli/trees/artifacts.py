@@ -112,12 +112,11 @@ class Base:
         """The files of the layer DIGEST in the registry that SOURCE's engine reads."""
         from ...registry.artifact import files_in
         from ...registry.reference import parse
-        from ..push import registries
 
         place = parse(source.artifact.partition(",")[0].removeprefix("oci://"))
         if place is None:
             raise InputError(said("GPU986", cluster=source.name, digest=digest, reason="its policy names no registry"))
-        with registries() as client:
+        with common.registries() as client:
             layer = client.blob(place, digest)
         try:
             files = files_in(layer)
