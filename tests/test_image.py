@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.components.test_verify import made, write
 from tests.image import LOCKED, build
 from tests.project import ROOT
 from tools import image_root
@@ -49,8 +50,18 @@ def test_every_module_of_the_room_can_be_imported(image: Path) -> None:
     done = run(image, "-c", f"import importlib\nfor name in {names!r}: importlib.import_module(name)")
     assert (done.returncode, done.stderr) == (0, "")
     assert {path.name for path in (image / "gpustack").iterdir()} == {
-        *("__init__.py", "model.py", "api", "reconciler", "__pycache__")
+        *("__init__.py", "model.py", "api", "catalog", "live", "reconciler", "__pycache__")
     }
+
+
+def test_verify_starts(image: Path, tmp_path: Path) -> None:
+    """`python -m gpustack.live` reads what is rendered with these packages alone, and says so where it can't look."""
+    write(tmp_path, made())
+    done = run(image, "-m", "gpustack.live", str(tmp_path))
+    assert (done.returncode, done.stderr) == (1, "")
+    assert done.stdout.startswith("the cluster could not be looked at: Unreachable")
+    (tmp_path / "rendered.yaml").write_text("{")
+    assert "could not be looked at: ParserError" in run(image, "-m", "gpustack.live", str(tmp_path)).stdout
 
 
 def test_the_program_starts(image: Path) -> None:

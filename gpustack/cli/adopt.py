@@ -140,7 +140,8 @@ def adopted_of(options: argparse.Namespace, name: str, answers: dict[str, str], 
 
 async def tried(cluster: Any, adopted: Adopted) -> None:
     """Let the API server say, by a dry run, which template each DaemonSet of ADOPTED that runs would have."""
-    from ..live.state import kind_of
+    from ..api.expectations import kind_of
+    from ..live.state import raw
     from ..moving.adopt.carry import fields
     from ..reconciler.shell.cluster import ApiError
 
@@ -150,7 +151,7 @@ async def tried(cluster: Any, adopted: Adopted) -> None:
         if name not in adopted.rolls:
             continue
         try:
-            made = (await cluster.apply(kind_of(body).raw, name, body, namespace=space, dry_run=True)).body
+            made = (await cluster.apply(raw(kind_of(body)), name, body, namespace=space, dry_run=True)).body
             adopted.rolls[name] = fields(live[name], made["spec"]["template"])
         except ApiError as error:
             adopted.rolls[name] = [f"a refusal: {error}"]

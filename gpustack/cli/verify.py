@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import datetime
 import functools
+import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -16,8 +17,9 @@ from . import common
 from .refusals import refusal
 
 if TYPE_CHECKING:
-    from ..live import Expected, State
-    from ..live.state import Kind
+    from ..api.expectations import Kind
+    from ..live import State
+    from ..live.expected import Expected
 
 Asked = tuple[str, "Expected", Callable[[Finding], Finding]]
 """A cluster's name, what it is to be, and what gives a finding its place in the policy."""
@@ -28,6 +30,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
     connect.add_look(parser, several=True)
     add_format(parser)
+    trial = parser.add_mutually_exclusive_group()
+    for name, what in (
+        ("smoke", "run a CUDA program on an idle node of each pool"),
+        ("acceptance", "run the policy's test (verify.acceptance) on nodes with its taint, which goes where it passes"),
+    ):
+        trial.add_argument(f"--{name}", dest="trial", action="store_const", const=name, help=what)
 
 
 def add_format(parser: argparse.ArgumentParser) -> None:
@@ -35,19 +43,35 @@ def add_format(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    from ..live import verify
+    from ..live import State, verify
     from ..live.verify import unreached
 
     asked = expectations(options, common.select(options.cluster))
+    if options.trial and (options.sources or len(asked) > 1):
+        raise refusal("GPU026", "one trial", option=f"--{options.trial}")
     by_source = {}
     for (name, expected, located), state in zip(asked, _states(options, asked), strict=True):
         told = [unreached(state)] if isinstance(state, InputError) else verify(expected, state)
+        if options.trial and isinstance(state, State):
+            told += tried(options, expected, state)
         by_source[name] = [located(each) if each.path else each for each in told]
     return tell(options, by_source, "verify")
 
 
+def tried(options: argparse.Namespace, expected: Expected, state: State) -> list[Finding]:
+    """What comes of the trials that OPTIONS ask for, by what there is (STATE)."""
+    from ..live import trials
+    from ..live.verify import folded, texts
+    from .live import connect
+    from .live.trials import carried_out
+
+    given = getattr(trials, options.trial)(expected, state)
+    return [*folded(connect.run(options, lambda cluster: carried_out(cluster, given)), expected.namespace, texts())]
+
+
 def _states(options: argparse.Namespace, asked: Sequence[Asked]) -> Sequence[State | InputError]:
     """What there is of the clusters; of a fleet's the context is its own name where nothing else is said."""
+    from ..api.expectations import Kind
     from ..live import look
     from .live import connect
 
@@ -59,7 +83,8 @@ def _states(options: argparse.Namespace, asked: Sequence[Asked]) -> Sequence[Sta
         raise refusal("GPU026", "one of several", option=", ".join(plain) or "--from", named=named)
     if len(names) == 1:
         options.context = own.get(names[0]) or "".join(plain)
-        return [seen(options, asked[0][1], asked[0][1].kinds)]
+        every = [Kind("v1", "Pod")] if options.trial else []  # of all namespaces: whoever uses a GPU
+        return [seen(options, asked[0][1], [*asked[0][1].kinds, *every])]
     looks = [(own.get(name, name), functools.partial(look, kinds=expected.kinds)) for name, expected, _ in asked]
     return connect.at_once(options, looks)
 
@@ -70,7 +95,7 @@ def expectations(options: argparse.Namespace, paths: Sequence[Path]) -> list[Ask
 
     from ..cluster.resolve import resolve
     from ..compiler import fleet, sources
-    from ..live import Expected
+    from ..live.expected import Expected
     from .live import connect
 
     connect.files_stand_in(options)  # before anything is rendered
@@ -80,7 +105,7 @@ def expectations(options: argparse.Namespace, paths: Sequence[Path]) -> list[Ask
         for source in fleet.compiled(project, paths):
             if source.key not in same:
                 bodies = [yaml.load(file.text, yaml.CSafeLoader) for file in fleet.stack_of(project, source).files]
-                same[source.key] = Expected(resolve(fleet.spec_of(project, source)), bodies)
+                same[source.key] = Expected.of(resolve(fleet.spec_of(project, source)), bodies)
             asked.append((source.name, same[source.key], functools.partial(sources.located, project, source)))
     return asked
 
@@ -118,13 +143,23 @@ def tell(options: argparse.Namespace, by_source: Mapping[str, Sequence[Finding]]
 def seen(options: argparse.Namespace, expected: Expected, kinds: Sequence[Kind]) -> State:
     """What there is of KINDS in the cluster, or of all in the files that stand for it."""
     from ..live import look, of_files
+    from ..live.state import name_of
     from .live import connect, files
 
     if not options.sources:
         return connect.run(options, lambda cluster: look(cluster, kinds))
     paths = [path for source in options.sources for path in files.files(Path(source))]
     options.looked_at = min((path.stat().st_mtime for path in paths), default=options.looked_at)
-    state = of_files(body for path in dict.fromkeys(paths) for body in files.objects(path))
+    bodies = []
+    for path in dict.fromkeys(paths):
+        try:
+            bodies += [*files.objects(path)]
+        except InputError as error:
+            if str(path) in options.sources:
+                raise
+            print(f"left out: {error.findings[0].what}", file=sys.stderr)
+    state = of_files(bodies)
+    state.logs = files.logs(options.sources, {name for each in state.of("Pod") for _, name in [name_of(each)]})
     if not state.objects:
         raise refusal("GPU936", "nothing", files=", ".join(options.sources[:3]), space=expected.namespace)
     return state

@@ -20,8 +20,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
+    from ..api.expectations import Kind
     from ..live import why
-    from ..live.state import Kind
     from .live import files
 
     asked = options.target.split("/")

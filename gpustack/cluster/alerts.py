@@ -67,6 +67,7 @@ NEEDS: Mapping[str, tuple[str, Callable[[Cluster], object]]] = {
     ),
     "dra": ("GPUs are not allocated by claims", lambda cluster: cluster.dra),
     "licence": ("no driver has a licensingConfig", _licensed),
+    "verify": ("verify has no schedule", lambda cluster: cluster.spec.verify and cluster.spec.verify.schedule),
     "reconciler": ("there is no reconciler", lambda cluster: runs(cluster.spec)),
     "health": (
         "nobody looks at conditions of nodes: reconciler.health",

@@ -6,11 +6,11 @@ Solves: a pod that doesn't tolerate a node's taint stays away from it without an
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from gpustack.api.taints import kept_away, number, tolerations_of
 from gpustack.catalog import gpus
-from gpustack.model import whole
 from gpustack.text.emit import emit_value
 
 from ..api import keys
@@ -18,7 +18,7 @@ from ..api import keys
 if TYPE_CHECKING:
     from gpustack.policy.language.node_pools import NodePool, Taint
 
-Toleration = Mapping[str, Any]
+__all__ = ["kept_away", "tolerations_of"]
 
 
 OF_DAEMONSETS = frozenset(
@@ -29,36 +29,6 @@ OF_DAEMONSETS = frozenset(
     )
 )
 """Keys of taints that the DaemonSet controller lets its pods tolerate."""
-
-
-def tolerated(taint: Taint, tolerations: Iterable[Toleration]) -> bool:
-    """Whether pods with TOLERATIONS may run where TAINT is. A preference keeps nobody away."""
-    return taint.effect == "PreferNoSchedule" or any(_matches(taint, toleration) for toleration in tolerations)
-
-
-def _matches(taint: Taint, toleration: Toleration) -> bool:
-    key, operator = toleration.get("key") or "", str(toleration.get("operator") or "Equal")
-    if (toleration.get("effect") or taint.effect) != taint.effect or (key and key != taint.key):
-        return False
-    if operator == "Exists":
-        return True
-    value, wanted = taint.value or "", str(toleration.get("value") or "")
-    if operator in {"Lt", "Gt"}:
-        numbers = [_number(value), _number(wanted)]
-        have, limit = numbers
-        return bool(key) and have is not None and limit is not None and (have < limit) == (operator == "Lt")
-    return bool(key) and value == wanted
-
-
-def _number(text: str) -> int | None:
-    number = whole(text.removeprefix("-"))
-    return -number if number is not None and text.startswith("-") else number
-
-
-def kept_away(taints: Iterable[Taint], tolerations: Iterable[Toleration]) -> list[Taint]:
-    """Those of TAINTS that keep pods with TOLERATIONS away."""
-    known = list(tolerations)
-    return [taint for taint in taints if not tolerated(taint, known)]
 
 
 def written(taint: Taint) -> str:
@@ -72,19 +42,15 @@ def toleration_of(taint: Taint) -> str:
     return f"{{key: {taint.key}{value}, effect: {taint.effect}}}"
 
 
-def tolerations_of(pod: Mapping[str, Any]) -> list[Toleration]:
-    """The tolerations of POD (a PodSpec), as far as they are any."""
-    tolerations = pod.get("tolerations")
-    return [one for one in tolerations if isinstance(one, Mapping)] if isinstance(tolerations, list) else []
-
-
-def excluded(pod: Mapping[str, Any], labels: Mapping[str, str]) -> bool:
-    """Whether POD (a PodSpec) selects other nodes than those with LABELS, which may have more that nobody knows of."""
+def excluded(pod: Mapping[str, Any], labels: Mapping[str, str], *, whole: bool = False) -> bool:
+    """Whether POD (a PodSpec) selects other nodes than those with LABELS; but for the WHOLE of a node's labels, nodes
+    may have more that nobody knows of."""
     selector = pod.get("nodeSelector")
-    if isinstance(selector, Mapping) and any(labels.get(key, value) != value for key, value in selector.items()):
+    given = selector.items() if isinstance(selector, Mapping) else ()
+    if any(labels.get(key, "" if whole else value) != value for key, value in given):
         return True
     terms = required_terms(pod)
-    return bool(terms) and all(any(unmet(one, labels) for one in expressions_of(term)) for term in terms)
+    return bool(terms) and all(any(unmet(one, labels, whole=whole) for one in expressions_of(each)) for each in terms)
 
 
 def expressions_of(term: Mapping[str, Any]) -> list[Mapping[str, Any]]:
@@ -101,15 +67,15 @@ def required_terms(pod: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     return [term for term in affinity if isinstance(term, Mapping)] if isinstance(affinity, list) else []
 
 
-def unmet(expression: Mapping[str, Any], labels: Mapping[str, str]) -> bool:
+def unmet(expression: Mapping[str, Any], labels: Mapping[str, str], *, whole: bool = False) -> bool:
     """Whether nodes with LABELS surely don't meet EXPRESSION of an affinity: only labels that are known count."""
     have, values = labels.get(str(expression.get("key"))), expression.get("values") or []
-    if have is None or not isinstance(values, list):
-        return False
     operator = str(expression.get("operator"))
+    if have is None or not isinstance(values, list):
+        return whole and have is None and operator in {"In", "Exists", "Gt", "Lt"}
     if operator in {"Gt", "Lt"}:
-        number, limit = _number(have), _number(str(values[0])) if values else None
-        return number is None or (limit is not None and not (number > limit if operator == "Gt" else number < limit))
+        size, limit = number(have), number(str(values[0])) if values else None
+        return size is None or (limit is not None and not (size > limit if operator == "Gt" else size < limit))
     return {"In": have not in values, "NotIn": have in values, "DoesNotExist": True}.get(operator, False)
 
 

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
 Result = dict[str, Any]
 """What the store has of a component, see `component_result`."""
+Given = tuple["Entry | TeamEntry", "Inputs"]
 
 
 class File(NamedTuple):
@@ -207,14 +208,13 @@ def refuse(findings: Iterable[Finding], tolerated: Container[str] = ()) -> None:
 
 
 def component_results(spec: ClusterPolicySpec, minor: str, store: Store) -> dict[str, Result]:
-    """The results of SPEC's components by their keys; what the store doesn't have is computed and given to it.
-
-    Results are handed on, not fetched back: a store that can't be written holds little of what it is given.
+    """The results of SPEC's components by their keys: first of those that see the policy alone, then of those that are
+    about what the others render.
     """
+    from ..components.parts.common_inputs import OfRender
+
     errors: list[Finding] = []
-    marks = marks_of(spec)
-    marked_as = (marks.key,) if marks else ()
-    asked: list[tuple[Entry | TeamEntry, Inputs, str]] = []
+    given: list[Given] = []
     for entry in entries_of(spec):
         try:
             inputs = entry.inputs(spec)
@@ -222,9 +222,30 @@ def component_results(spec: ClusterPolicySpec, minor: str, store: Store) -> dict
             errors += [finding for finding in error.findings if finding not in errors]
             continue
         if inputs is not None:
-            key = digest("component", entry.id, minor, spec.cluster.namespace, inputs.digest(), *marked_as)
-            asked.append((entry, inputs, key))
+            given.append((entry, inputs))
     refuse(errors)
+    results = _results(spec, minor, store, [each for each in given if not isinstance(each[1], OfRender)])
+    late = [(entry, inputs) for entry, inputs in given if isinstance(inputs, OfRender)]
+    if late:
+        bodies = [body for each in results.values() for _, _, body in json.loads(each["bodies"])]
+        results |= _results(spec, minor, store, [(entry, inputs.seeing(bodies)) for entry, inputs in late])
+    return results
+
+
+def _results(
+    spec: ClusterPolicySpec, minor: str, store: Store, given: Iterable[tuple[Entry | TeamEntry, Inputs]]
+) -> dict[str, Result]:
+    """The results of the components GIVEN by their keys; what the store doesn't have is computed and given to it.
+
+    Results are handed on, not fetched back: a store that can't be written holds little of what it is given.
+    """
+    errors: list[Finding] = []
+    marks = marks_of(spec)
+    marked_as = (marks.key,) if marks else ()
+    asked = [
+        (entry, inputs, digest("component", entry.id, minor, spec.cluster.namespace, inputs.digest(), *marked_as))
+        for entry, inputs in given
+    ]
     store.bring("component", (key for *_, key in asked))
     results: dict[str, Result] = {key: store.get("component", key) or {} for *_, key in asked}
     absent = [each for each in asked if not results[each[2]]]

@@ -92,6 +92,7 @@ REGISTRY: tuple[Entry, ...] = (
     Entry("openshift-monitoring", "monitoring", "openshift_monitoring", "OpenShiftMonitoring", dra=True),
     Entry("alerts", "monitoring", "alerts", "Alerts", dra=True),
     Entry("dashboards", "monitoring", "dashboards", "Dashboards", dra=True),
+    Entry("verify", "verify", "verify", "Verify", dra=True),
     Entry("queues", "tenancy", "queues", "Queues"),
     Entry("nodes", "nodes", "nodes", "Nodes", dra=True),
     Entry("dra-driver", "dra", "dra_driver", "DraDriver", dra=True),

@@ -7,12 +7,13 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from ..api import keys
+from ..api.expectations import kind_of
 from ..api.objects import Taint
-from ..cluster.scheduling import kept_away, tolerations_of
+from ..api.taints import kept_away, tolerations_of
 from ..model import Body, Path, dotted
 from .nodes import Hit, busy, selects
 from .nodes import ready as works
-from .state import State, kind_of, labels
+from .state import State, labels
 
 OPERATOR = "gpu-operator"
 FIELDS = 3
@@ -133,12 +134,16 @@ def missing(namespace: str, state: State) -> Iterator[Hit]:
 
 def repelled(spec: Body, node: Body) -> bool:
     """Whether pods of SPEC don't tolerate a taint of NODE; those of the kubelet a DaemonSet's pods always do."""
-    taints: list[Any] = [
+    taints = (each for each in taints_of(node) if not each.key.startswith("node.kubernetes.io/"))
+    return bool(kept_away(taints, tolerations_of(spec)))
+
+
+def taints_of(node: Body) -> list[Taint]:
+    """The taints of NODE."""
+    return [
         Taint(key=each["key"], effect=each.get("effect", ""), value=each.get("value") or "")
         for each in (node.get("spec") or {}).get("taints") or []
-        if each.get("effect") != "PreferNoSchedule" and not each["key"].startswith("node.kubernetes.io/")
     ]
-    return bool(kept_away(taints, tolerations_of(spec)))
 
 
 def of_pods(namespace: str, state: State) -> Iterator[Hit]:

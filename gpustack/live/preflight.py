@@ -13,16 +13,19 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..api import keys
+from ..api.expectations import Kind, kind_of
 from ..catalog import gpus, nfd, oses
 from ..checks.rule import rules_over
 from ..cluster.pool import ENGINES, Pool
+from ..cluster.scheduling import excluded
 from ..model import SEVERITIES, Body, Finding
 from . import nodes, reports
+from .expected import Expected
 from .nodes import Hit
 from .objects import OPERATOR, of_kinds, repelled
-from .state import Kind, State, kind_of, labels, name_of
-from .verify import Expected, folded, texts
-from .why import selected, some
+from .state import State, labels, name_of
+from .verify import folded, texts
+from .why import some
 
 if TYPE_CHECKING:
     from ..policy.language.spec import ClusterPolicySpec
@@ -59,11 +62,11 @@ def preflight(
         text = f"{brought.get(name, '')}\n{modules.get(name, '')}"
         if pool := _pool_of(expected.cluster.pools, node):
             seen.append(Seen(pool, name, told(node) | reports.told(text), text))
-            hits += [] if nodes.ready(node) else [Hit("LIV204", "not Ready", name)]
+            hits += [Hit("LIV204", why, name)] if (why := nodes.unready(node)) else []
             hits += _tolerated(expected, node)
-    for pool in expected.cluster.pools:
+    for pool, wanted in zip(expected.cluster.pools, expected.pools, strict=True):
         there = sum(each.pool is pool for each in seen)
-        hits += nodes.number(pool, there)
+        hits += nodes.number(wanted, there)
         hits += [] if there else [Hit("PRE202", f"no node is known to be of the pool {pool.name}", path=pool.path)]
     hits += [] if expected.cluster.pools else [Hit("PRE202", "the policy names no pools", path="spec.nodePools")]
     for name in brought.keys() - {each.node for each in seen}:
@@ -164,7 +167,7 @@ def _others(expected: Expected, state: State) -> Iterator[Hit]:
     operators = {body["metadata"].get("namespace") for body in state.of("Deployment") if OPERATOR in name_of(body)}
     for body in state.of("DaemonSet"):
         pod = ((body.get("spec") or {}).get("template") or {}).get("spec") or {}
-        runs = not state.looked("Node") or any(selected(pod, labels(node)) for node in state.of("Node"))
+        runs = not state.looked("Node") or any(not excluded(pod, labels(node), whole=True) for node in state.of("Node"))
         if (kind_of(body), name_of(body)) in ours or body["metadata"].get("namespace") in operators or not runs:
             continue
         images = [each.get("image") for key in ("containers", "initContainers") for each in pod.get(key) or []]

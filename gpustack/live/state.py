@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
+from ..api.expectations import Kind, kind_of
 from ..model import Body
 
 if TYPE_CHECKING:
@@ -13,35 +14,12 @@ if TYPE_CHECKING:
     from ..reconciler.shell.cluster import Cluster
 
 
-class Kind(NamedTuple):
-    """Objects that are listed together: as in apiVersion and kind, in a namespace ("" for those of the cluster)."""
+def raw(kind: Kind) -> api.Kind[Any]:
+    """KIND for a client, objects as they come."""
+    from ..reconciler.shell.cluster import Kind as Raw
 
-    api_version: str
-    kind: str
-    namespace: str = ""
-
-    @property
-    def plural(self) -> str:
-        """As in the address of the API: by the rule that Kubernetes' own generators name resources by."""
-        name = self.kind.lower()
-        if name.endswith("constraints"):  # SecurityContextConstraints
-            return name
-        if name.endswith("y"):
-            return f"{name[:-1]}ies"
-        return f"{name}es" if name.endswith(("s", "x", "ch")) else f"{name}s"
-
-    @property
-    def raw(self) -> api.Kind[Any]:
-        """For a client, objects as they come."""
-        from ..reconciler.shell.cluster import Kind as Raw
-
-        (group, _, version), model = self.api_version.rpartition("/"), dict[str, Any]
-        return Raw(model, group, version, self.plural, self.kind, namespaced=bool(self.namespace))
-
-
-def kind_of(body: Body) -> Kind:
-    """Where BODY would be listed."""
-    return Kind(str(body.get("apiVersion")), str(body.get("kind")), str(body["metadata"].get("namespace") or ""))
+    model, (group, _, version) = dict[str, Any], kind.api_version.rpartition("/")
+    return Raw(model, group, version, kind.plural, kind.kind, namespaced=bool(kind.namespace))
 
 
 @dataclass
@@ -51,6 +29,8 @@ class State:
 
     objects: dict[Kind, dict[tuple[str, str], Body]] = field(default_factory=dict)
     unread: dict[Kind, str] = field(default_factory=dict)
+    logs: dict[str, str] = field(default_factory=dict)
+    """What containers of pods printed, by the pod's name, where files have that."""
 
     def of(self, kind: str, namespace: str | None = None) -> Iterator[Body]:
         """The objects of a kind, of any version; in NAMESPACE, or in all."""
@@ -83,17 +63,6 @@ def name_of(body: Body) -> tuple[str, str]:
     return str(body["metadata"].get("namespace") or ""), str(body["metadata"]["name"])
 
 
-def wanted(rendered: Iterable[Body], namespace: str) -> list[Kind]:
-    """The kinds to list: nodes, what tells how the stack in NAMESPACE does, those of what is RENDERED; no Secrets."""
-    own = [
-        Kind("v1", "Node"),
-        Kind("v1", "Pod", namespace),
-        Kind("apps/v1", "Deployment", namespace),
-        Kind("apps/v1", "ControllerRevision", namespace),
-    ]
-    return [each for each in dict.fromkeys([*own, *map(kind_of, rendered)]) if each.kind != "Secret"]
-
-
 async def look(cluster: Cluster, kinds: Sequence[Kind]) -> State:
     """List KINDS in CLUSTER. What one may not list, and what the cluster doesn't know, is noted."""
     from ..reconciler.shell import cluster as api
@@ -101,7 +70,7 @@ async def look(cluster: Cluster, kinds: Sequence[Kind]) -> State:
     state = State()
     for each in kinds:
         try:
-            bodies = (await cluster.list(each.raw, api.Selection(namespace=each.namespace))).items
+            bodies = (await cluster.list(raw(each), api.Selection(namespace=each.namespace))).items
         except api.NotFound:
             bodies = ()
         except api.Forbidden as error:

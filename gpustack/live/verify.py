@@ -1,47 +1,28 @@
 """gpustack verify: a cluster as it is, held against what its policy says.
 
 Solves: everything was synced and is green, and eight nodes offer seven GPUs each. So each node is asked what it has,
-by the same resolved cluster that the render came from, and each answer leads to the line of the policy that it is
+by what the policy comes to (api/expectations.py), and each answer leads to the line of the policy that it is
 about. Nodes that the reconciler works on are left out: what is amiss there is meant.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ..api.expectations import Expectation
 from ..catalog import _data
-from ..model import SEVERITIES, Body, Finding, InputError
+from ..model import SEVERITIES, Finding, InputError
 from . import nodes, objects
-from .state import Kind, State, wanted
+from .state import State
 
 if TYPE_CHECKING:
-    from ..cluster.resolve import Cluster
     from .nodes import Hit
 
 NAMED = 8
 """How many nodes a finding names."""
-
-
-@dataclass(frozen=True)
-class Expected:
-    """What a cluster is to be: the policy's meaning, and the objects that it renders to."""
-
-    cluster: Cluster
-    rendered: Sequence[Body]
-
-    @property
-    def namespace(self) -> str:
-        """The stack's namespace."""
-        return self.cluster.spec.cluster.namespace
-
-    @property
-    def kinds(self) -> list[Kind]:
-        """What to list of the cluster."""
-        return wanted(self.rendered, self.namespace)
 
 
 @cache
@@ -50,11 +31,11 @@ def texts() -> Any:
     return _data.read(Path(__file__).with_name("verify.yaml"))
 
 
-def verify(expected: Expected, state: State) -> list[Finding]:
+def verify(expected: Expectation, state: State) -> list[Finding]:
     """What is amiss, the worst first; the same of many nodes is one finding."""
     hits = [*objects.of_kinds(state), *objects.unseen(state), *objects.drift(expected.rendered, state)]
     hits += objects.operator(expected.rendered, expected.namespace, state)
-    hits += nodes.of_pools(expected.cluster, state)
+    hits += nodes.of_pools(expected, state)
     hits += objects.missing(expected.namespace, state)
     hits += objects.of_pods(expected.namespace, state)
     hits += objects.of_policies(state)

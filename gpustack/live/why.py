@@ -16,17 +16,18 @@ from pathlib import Path
 from typing import Any
 
 from ..api import keys
-from ..api.objects import Taint, count
+from ..api.objects import count
 from ..catalog import _data
-from ..cluster.scheduling import expressions_of, kept_away, required_terms, tolerations_of, unmet
+from ..cluster.scheduling import excluded, kept_away, tolerations_of
 from ..model import Body, Finding
 from ..tenants.tenants import findings as of_tenants
 from ..tenants.tenants import pods_in, tenants_of
-from .nodes import has_gpu
+from .expected import Expected
+from .nodes import has_gpu, of_pools
 from .nodes import ready as works
-from .objects import ready
+from .objects import missing, of_pods, ready, taints_of
 from .state import State, labels, name_of
-from .verify import Expected, verify
+from .verify import folded, texts, verify
 
 KINDS = {"pod": "Pod", "node": "Node", "daemonset": "DaemonSet", "nodepolicy": "NodePolicy"}
 NAMED = 5
@@ -93,13 +94,9 @@ def _looked(state: State) -> str:
 def _by_name(expected: Expected, state: State, target: Target) -> Iterator[Finding]:
     """What `verify` finds of a node, what its pods say, and why the reconciler does nothing there."""
     if target.kind == "Node":
-        alone = State(
-            {
-                key: {at: body for at, body in bodies.items() if key.kind != "Node" or at[1] == target.name}
-                for key, bodies in state.objects.items()
-            }
-        )
-        yield from (each for each in verify(expected, alone) if each.what.startswith(f"{target.name}: "))
+        space = expected.namespace
+        hits = (*of_pools(expected, state), *missing(space, state), *of_pods(space, state))
+        yield from folded((each for each in hits if each.node == target.name), space, texts())
         yield from _faults(state, target.name)
         for pod in state.of("Pod", expected.namespace):
             if (pod.get("spec") or {}).get("nodeName") == target.name and not ready(pod):
@@ -154,16 +151,27 @@ def _pod(expected: Expected, state: State, pod: Body) -> Iterator[Finding]:
     name, space = pod["metadata"]["name"], pod["metadata"].get("namespace") or "default"
     status, placed = pod.get("status") or {}, (pod.get("spec") or {}).get("nodeName")
     texts = [*(text for _, text in _states(pod)), f"{status.get('reason')}: {status.get('message')}"]
-    told = [*_signs(_app(pod), "\n".join([*texts, *_events(state, pod)]))]
+    told = [
+        *_signs(_app(pod), "\n".join([*texts, *_events(state, pod), "" if ready(pod) else state.logs.get(name, "")]))
+    ]
     yield from told
     if not placed and status.get("phase", "Pending") == "Pending":
         yield from _pending(expected, state, pod)
     for container, text in _states(pod):
-        waits = facts()["init"].get(_app(pod), {}).get(container)
+        waits = facts()["init"].get(container)
         if waits and text == RUNNING:
             yield cause("waits-inside", f"{_app(pod)}: {container} has not ended: {waits}")
         elif not told and text != RUNNING:
             yield cause("container", f"{name}: {container}: {text}", namespace=space, name=name)
+    slow = [each["name"] for each in status.get("containerStatuses") or [] if _works(each) and not each.get("ready")]
+    if slow and not told:
+        yield cause("starting", f"{name}: {', '.join(slow)}", namespace=space, name=name)
+    if "deletionTimestamp" in pod["metadata"]:
+        yield cause("leaving", f"{name}: since {pod['metadata']['deletionTimestamp']}, on {placed or 'no node'}")
+
+
+def _works(container: Mapping[str, Any]) -> bool:
+    return "running" in (container.get("state") or {})
 
 
 def _events(state: State, body: Body) -> list[str]:
@@ -181,6 +189,8 @@ def _states(pod: Body) -> Iterator[tuple[str, str]]:
     for kind in ("initContainerStatuses", "containerStatuses"):
         for each in status.get(kind) or []:
             state, last = each.get("state") or {}, (each.get("lastState") or {}).get("terminated") or {}
+            if _works(each) and last.get("reason") == "OOMKilled":
+                yield str(each["name"]), f"OOMKilled, {each.get('restartCount')} restarts"
             for form, said in state.items():
                 if form == "running" and (kind == "containerStatuses" or each.get("ready")):
                     continue
@@ -197,7 +207,7 @@ def _states(pod: Body) -> Iterator[tuple[str, str]]:
 def _signs(app: str, text: str) -> Iterator[Finding]:
     """What known words in TEXT, of a pod whose label app is APP, stand for."""
     for name, said in facts()["signs"].items():
-        if said.get("app", app) != app:
+        if not re.fullmatch(said.get("app", ".*"), app):
             continue
         match = re.search(said["seen"], text, re.IGNORECASE)
         if match:
@@ -221,10 +231,10 @@ def _pending(expected: Expected, state: State, pod: Body) -> Iterator[Finding]:
     wanted: Mapping[str, int] = next((each.wanted for each in tenants_of(pod, pods_in(pod), offer)), {})
     reasons: dict[str, list[str]] = {}
     holders: dict[str, dict[str, None]] = {}
-    taken = _taken(state, wanted)
+    holding = taken(state, wanted)
     for node in state.of("Node") if wanted else ():
         if has_gpu(node):
-            why_not, who = _refuses(node, pod, wanted, taken)
+            why_not, who = _refuses(node, pod, wanted, holding)
             reasons.setdefault(why_not, []).append(node["metadata"]["name"])
             holders.setdefault(why_not, {}).update(dict.fromkeys(who))
     free = reasons.pop("", [])
@@ -260,7 +270,7 @@ Taken = dict[tuple[str, str], dict[str, int]]
 """Who holds how many of a resource on a node, by the names of node and resource."""
 
 
-def _taken(state: State, wanted: Mapping[str, int]) -> Taken:
+def taken(state: State, wanted: Mapping[str, int]) -> Taken:
     """Who holds the resources that are WANTED."""
     made: Taken = {}
     for pod in state.of("Pod"):
@@ -281,14 +291,9 @@ def _refuses(node: Body, pod: Body, wanted: Mapping[str, int], taken: Taken) -> 
     if spec.get("unschedulable"):
         ours = keys.CORDONED in (node["metadata"].get("annotations") or {})
         return ("the reconciler works on it" if ours else "cordoned"), []
-    taints: list[Any] = [
-        Taint(key=each["key"], effect=each.get("effect", ""), value=each.get("value") or "")
-        for each in spec.get("taints") or []
-        if each.get("effect") != "PreferNoSchedule"
-    ]
-    if repelling := kept_away(taints, tolerations_of(pod["spec"])):
+    if repelling := kept_away(taints_of(node), tolerations_of(pod["spec"])):
         return f"the pod doesn't tolerate {repelling[0].key}", []
-    if not selected(pod["spec"], given):
+    if excluded(pod["spec"], given, whole=True):
         return "the pod's nodeSelector or affinity is for other labels", []
     offers = (node.get("status") or {}).get("allocatable") or {}
     for resource, number in wanted.items():
@@ -298,21 +303,6 @@ def _refuses(node: Body, pod: Body, wanted: Mapping[str, int], taken: Taken) -> 
         if has - sum(holders.values()) < number:
             return f"{sum(holders.values())} of {has} {resource} are taken", [*holders]
     return "", []
-
-
-def selected(spec: Body, given: Mapping[str, str]) -> bool:
-    """Whether nodeSelector and required affinity of a pod's SPEC are for a node with the labels GIVEN, all of which are
-    known here."""
-    selector, terms = spec.get("nodeSelector") or {}, required_terms(spec)
-    if any(given.get(key) != value for key, value in selector.items()):
-        return False
-    return not terms or any(all(_holds(each, given) for each in expressions_of(term)) for term in terms)
-
-
-def _holds(expression: Mapping[str, Any], given: Mapping[str, str]) -> bool:
-    key = str(expression.get("key"))
-    needs = expression.get("operator") in {"In", "Exists", "Gt", "Lt"}
-    return (key in given if needs else True) and not unmet(expression, given)
 
 
 def _asks(pod: Body, resource: str) -> int:

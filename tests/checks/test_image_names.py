@@ -119,6 +119,7 @@ def test_no_whole_reference_is_forgotten() -> None:
                 yield from places(item, (*path, key))
 
     assert {(path[1], path[3]) for path in places(export())} == {
+        ("Acceptance", "image"),
         ("ClusterFacts", "imageDigests"),
         ("KataArtifacts", "url"),
         ("OpenShift", "driverToolkitImages"),

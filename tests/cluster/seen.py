@@ -10,6 +10,7 @@ import msgspec
 
 from gpustack.api.node_policy import NodePolicy
 from gpustack.api.objects import Node
+from gpustack.cluster import expectations
 from gpustack.cluster.pool import Pool
 from gpustack.live import nodes
 from gpustack.reconciler.core import verify
@@ -30,7 +31,7 @@ def amiss(pool: Pool, spec: Mapping[str, Any], resources: Mapping[str, int]) -> 
     view = View(msgspec.convert(body, Node), (policy,))
     known = Snapshot(datetime(2026, 11, 1, tzinfo=UTC), "gpu-operator")
     operation = operation_for(known, view, policy, Due(("install",), Target()))
-    hits = [hit.what for hit in nodes._offered(pool, body) if hit.id == "LIV501"]
+    hits = [hit.what for hit in nodes._offered(expectations.nodes(pool), body) if hit.id == "LIV501"]
     return [hits, list(verify._resources(view, operation))]
 
 

@@ -8,7 +8,8 @@ import pytest
 
 from gpustack.checks.rule import all_rules
 from gpustack.cluster.resolve import resolve
-from gpustack.live import Expected, of_files, verify
+from gpustack.live import of_files, verify
+from gpustack.live.expected import Expected
 from tests.checks.snippets import loaded
 from tests.components.common import spec
 from tests.live.test_verify import POOLS, node
@@ -130,7 +131,7 @@ def test_verify_compares_it(project: Project) -> None:
     """With the label of GPU feature discovery; a branch fits each version of it."""
     for version, rules in (("580.126.20", []), ("580", []), ("570.86.15", ["LIV405"])):
         sections: dict[str, Any] = {"driver": {"enabled": False, "hostVersion": version}}
-        expected = Expected(resolve(spec(nodePools=[{**POOLS[0], "count": 1}], **sections)), ())
+        expected = Expected.of(resolve(spec(nodePools=[{**POOLS[0], "count": 1}], **sections)), ())
         state = of_files([node("a")])
         found = [each for each in verify(expected, state) if each.rule in {"LIV402", "LIV405"}]
         assert [each.rule for each in found] == rules

@@ -13,7 +13,8 @@ import yaml
 from gpustack.catalog import oses
 from gpustack.cluster.resolve import resolve
 from gpustack.compiler.judge import due
-from gpustack.live import Expected, of_files
+from gpustack.live import of_files
+from gpustack.live.expected import Expected
 from gpustack.live.preflight import preflight
 from gpustack.live.reports import facts
 from gpustack.model import Body, Finding
@@ -67,7 +68,7 @@ def told(
 ) -> list[Finding]:
     """What is found in a cluster of BODIES."""
     sections = {"nodePools": [POOL], **sections}
-    expected = Expected(resolve(spec(**sections)), [other("d", "a")])
+    expected = Expected.of(resolve(spec(**sections)), [other("d", "a")])
     return preflight(expected, of_files(bodies), {**({"a": WELL} if hosts is None else hosts), **(smi or {})}, now)
 
 
@@ -222,7 +223,7 @@ def test_what_is_no_contradiction() -> None:
     assert [each.rule for each in told([node("a"), theirs, OPERATOR])] == ["PRE101"]
     opened = copy.deepcopy(RESTRICTED)
     opened["metadata"]["labels"]["pod-security.kubernetes.io/enforce"] = "privileged"
-    expected = Expected(resolve(spec(nodePools=[POOL])), [opened])
+    expected = Expected.of(resolve(spec(nodePools=[POOL])), [opened])
     assert preflight(expected, of_files([node("a"), RESTRICTED]), {"a": WELL}, now) == []
 
 
@@ -334,7 +335,7 @@ def test_examples_are_quiet_on_nodes_that_are_as_they_say(name: str) -> None:
         body["spec"]["taints"] = [each.model_dump(exclude_none=True) for each in pool.said.taints]
         count = pool.said.count.min if pool.said.count else 1
         bodies += [{**body, "metadata": {**body["metadata"], "name": f"{pool.name}-{n}"}} for n in range(count or 1)]
-    found = preflight(Expected(cluster, rendered), of_files(bodies), {}, now)
+    found = preflight(Expected.of(cluster, rendered), of_files(bodies), {}, now)
     assert [each for each in found if each.severity != "note"] == []
 
 

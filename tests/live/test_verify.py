@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 import yaml
 
+from gpustack.api.expectations import Kind, wanted
 from gpustack.cluster.resolve import resolve
-from gpustack.live import Expected, of_files, verify
-from gpustack.live.state import Kind, wanted
+from gpustack.live import of_files, verify
+from gpustack.live.expected import Expected
 from gpustack.live.verify import texts
 from gpustack.model import Body, Finding
 from gpustack.policy.loading.load import policy_files
@@ -108,7 +109,7 @@ def found(bodies: list[Body], rendered: list[Body] = RENDERED, **unread: str) ->
     sections: dict[str, Any] = {"nodePools": POOLS, "reconciler": RECONCILER, "driver": {"version": "580.126.20"}}
     state = of_files(bodies)
     state.unread = {Kind("v1", kind, "gpu-operator"): why for kind, why in unread.items()}
-    return verify(Expected(resolve(spec(**sections)), rendered), state)
+    return verify(Expected.of(resolve(spec(**sections)), rendered), state)
 
 
 def test_a_sound_cluster_is_quiet() -> None:
@@ -196,6 +197,14 @@ FAULTS: dict[str, tuple[Callable[[list[Body]], object], str, str, str]] = {
         "LIV403", "DaemonSet gpu-operator/d: 1 of 2 pods are made from an older template", "",
     ),
     "not ready": (status("conditions", []), "LIV204", "a: not Ready", ""),
+    "no network": (
+        status("conditions", [{"type": "Ready", "status": "False", "message": "cni plugin not initialized"}]),
+        "LIV204", "a: not Ready: cni plugin not initialized", "",
+    ),
+    "disk full": (
+        status("conditions", [READY, {"type": "DiskPressure", "status": "True"}]),
+        "LIV206", "has DiskPressure", "",
+    ),
     "cordoned": (of_spec("unschedulable", True), "LIV205", "a: cordoned", ""),
     "label gone": (label(f"{DEPLOY}device-plugin", None), "LIV301", f"a: lacks {DEPLOY}device-plugin, which", POOL),
     "label paused": (label(f"{DEPLOY}driver", "false"), "LIV301", f"a: has {DEPLOY}driver=false", POOL),
@@ -269,7 +278,7 @@ def test_a_fault_is_named(name: str) -> None:
 def test_every_text_is_needed_and_explained() -> None:
     """Each id is found by a test, and has its line on the page."""
     tested = {rule for _, rule, _, _ in FAULTS.values()} | {"LIV001", "LIV002", "LIV104", "LIV203", "LIV604"}
-    tested |= {"LIV003", "LIV405"}  # below, test_host_version.py
+    tested |= {"LIV003", "LIV405", "LIV701", "LIV702"}  # below, test_host_version.py, test_trials.py
     assert tested == texts().keys()
     page = (ROOT / "docs" / "verify.md").read_text(encoding="utf-8")
     assert all(f"| {rule} | {each['severity']} | {each['title']} |" in page for rule, each in texts().items())
@@ -317,7 +326,7 @@ def test_what_was_not_looked_at_is_neither_right_nor_wrong() -> None:
 def test_a_node_of_two_pools() -> None:
     """It is told once, with both."""
     twice = [POOLS[0], {**POOLS[0], "name": "again"}]
-    expected = Expected(resolve(spec(nodePools=twice, driver={"version": "580.126.20"})), ())
+    expected = Expected.of(resolve(spec(nodePools=twice, driver={"version": "580.126.20"})), ())
     rules = [(finding.rule, finding.what) for finding in verify(expected, of_files(cluster()))]
     assert ("LIV203", "a, b: selected by the pools training, again") in rules
 

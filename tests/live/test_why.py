@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from gpustack.cluster.resolve import resolve
-from gpustack.live import Expected, of_files
+from gpustack.live import of_files
+from gpustack.live.expected import Expected
 from gpustack.live.why import Target, facts, why
 from gpustack.model import Body, Finding
 from tests.components.common import spec
@@ -53,7 +54,7 @@ def told(bodies: list[Body], target: Target, log: str = "", **sections: Any) -> 
         "driver": {"version": "580.126.20"},
         **sections,
     }
-    return why(Expected(resolve(spec(**more)), ()), of_files(bodies), target, log)
+    return why(Expected.of(resolve(spec(**more)), ()), of_files(bodies), target, log)
 
 
 def nodes(**changes: Any) -> list[Body]:
@@ -338,13 +339,15 @@ def test_what_is_not_known_is_said() -> None:
 
 def test_every_cause_is_tested_and_explained() -> None:
     """Each id is told by a test, and has its line on the page; every sign has a cause."""
+    from tests.live.test_situations import SITUATIONS
+
     page = (ROOT / "docs" / "why.md").read_text(encoding="utf-8")
     causes = facts()["causes"]
     assert facts()["signs"].keys() <= causes.keys()
     assert all(f"| {each['id']} |" in page for each in causes.values())
     tested = {rule for _, _, rule in (*SIGNS.values(), *LOGS.values())} | {rule for _, rule, _ in PENDING.values()}
     tested |= {"WHY111", "WHY001", "WHY002", "WHY003", "WHY101", "WHY102", "WHY103", "WHY104", "WHY251", "WHY252"}
-    tested |= {rule for _, _, _, rule in EVENTS.values()}
+    tested |= {rule for _, _, _, rule in EVENTS.values()} | {rule for _, _, rule, _ in SITUATIONS.values()}
     assert {each["id"] for each in causes.values()} == tested
 
 

@@ -56,7 +56,7 @@ OF_OURS = {
         "computeDomains",
     ),
     "driver.hostVersion",
-    *("reconciler", "guards", "gitops", "alerts", "dashboards", "tenancy", "kubevirt", "carried", "secrets"),
+    *("reconciler", "guards", "gitops", "alerts", "dashboards", "tenancy", "kubevirt", "carried", "secrets", "verify"),
 }
 
 

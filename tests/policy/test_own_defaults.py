@@ -14,6 +14,7 @@ from gpustack.policy.help.describe import descriptions, nested
 from gpustack.policy.language.base import Section
 from gpustack.policy.language.reconciler import Reconciler
 from gpustack.policy.language.spec import ClusterPolicySpec
+from gpustack.policy.language.verify import Verify
 from gpustack.policy.loading.defaults import assemble
 from gpustack.policy.loading.layers import Part
 from gpustack.reconciler.core.record import Finish
@@ -128,7 +129,7 @@ def test_the_documentation_says_them(path: str) -> None:
     where it is of one container: master, worker and gc have theirs in common.
     """
     if ".resources." in path:
-        text = descriptions(Reconciler)["resources"]
+        text = descriptions(Verify if path.startswith("verify.") else Reconciler)["resources"]
         assert path.startswith("nfd.") or str(defaults.values()[path]) in text, text
         return
     model: type[Section] = ClusterPolicySpec

@@ -9,7 +9,7 @@ from ...catalog import dcgm
 from ...cluster import alerts
 from ...cluster.metrics import served, telemetry
 from ...cluster.resolve import Cluster
-from ..rule import Hit, rule
+from ..rule import Hit, hit, rule
 
 
 @rule("GPU613", "error")
@@ -17,7 +17,7 @@ def nothing_reads_them(cluster: Cluster) -> Iterator[Hit]:
     """Alerts in a cluster without the Prometheus operator."""
     said = cluster.spec.alerts
     if said is not None and said.enabled and not cluster.spec.cluster.monitoring:
-        yield Hit("spec.alerts", "no alert is rendered")
+        yield hit("spec.alerts")
 
 
 @rule("GPU614", "error")
@@ -58,11 +58,7 @@ def counter_not_served(cluster: Cluster) -> Iterator[Hit]:
         lacking = [name for name in known.alert(alert).counters if have.get(name, "label") == "label"]
         if lacking:
             rows = " and ".join(f"`{name}, {dcgm.field(name).type}, ...`" for name in lacking)
-            yield Hit(
-                f"{path}dcgmExporter.config",
-                f"the alert {alert} never fires: the exporter doesn't serve {' and '.join(lacking)}",
-                remedy=f"add {rows} to it; or set spec.alerts.rules.{alert}.enabled: false",
-            )
+            yield hit(f"{path}dcgmExporter.config", alert=alert, fields=" and ".join(lacking), rows=rows)
 
 
 @rule("GPU616", "warning")
@@ -70,12 +66,8 @@ def silence_has_ended(cluster: Cluster) -> Iterator[Hit]:
     """A silence that has ended."""
     said = cluster.spec.alerts
     for index, one in enumerate(said.silence if said and said.enabled else ()):
-        yield Hit(
-            f"spec.alerts.silence[{index}]",
-            f"{one.alert} fires again since {one.ends}",
-            f"the silence ended with {one.until}: {one.reason}",
-            since=one.ends,
-        )
+        at, ends = f"spec.alerts.silence[{index}]", one.ends
+        yield hit(at, since=ends, alert=one.alert, ends=ends, last=one.until, reason=one.reason)
 
 
 @rule("GPU617", "note")
@@ -89,8 +81,7 @@ def said_in_vain(cluster: Cluster) -> Iterator[Hit]:
     for path, name in named:
         why = alerts.why_not(cluster, known.alert(name))
         if why:
-            remedy = "leave it out, unless a layer says it for other clusters too"
-            yield Hit(f"spec.alerts.{path}", f"there is no alert {name} here", why, remedy)
+            yield hit(f"spec.alerts.{path}", why=why, alert=name)
 
 
 @rule("GPU618", "note")
@@ -101,12 +92,7 @@ def labels_of_nodes(cluster: Cluster) -> Iterator[Hit]:
     keys = {key for pool in cluster.pools for key in pool.selection} if several and rules else set()
     keys |= {key for one in rules for key in one.alert.node_labels}
     if keys:
-        yield Hit(
-            "spec.alerts",
-            "alerts read labels of nodes",
-            remedy=f"start it with --metric-labels-allowlist=nodes=[{','.join(sorted(keys))}]; in "
-            "kube-prometheus-stack that is an item of kube-state-metrics.metricLabelsAllowlist",
-        )
+        yield hit("spec.alerts", keys=",".join(sorted(keys)))
 
 
 @rule("GPU619", "warning")
@@ -116,7 +102,4 @@ def nobody_scrapes(cluster: Cluster) -> Iterator[Hit]:
     about = any("exporter" in one.alert.needs for one in alerts.rules(cluster))
     monitors = any(body["kind"] in {"ServiceMonitor", "PodMonitor"} for body in cluster.spec.extraObjects)
     if about and exporter.enabled and not exporter.serviceMonitor.enabled and not monitors:
-        path = f"spec.{cluster.at('dcgmExporter')}.serviceMonitor.enabled"
-        yield Hit(
-            path, "nothing here scrapes the exporter", remedy=f"set {path}: true, unless something else scrapes it"
-        )
+        yield hit(f"spec.{cluster.at('dcgmExporter')}.serviceMonitor.enabled")

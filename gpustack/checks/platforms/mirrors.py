@@ -105,6 +105,8 @@ def whole(spec: ClusterPolicySpec) -> Iterator[str]:
     """The images that SPEC names by whole references, outside of sections."""
     if spec.cluster.openshift:
         yield from spec.cluster.openshift.driverToolkitImages.values()
+    if spec.verify and spec.verify.acceptance:
+        yield spec.verify.acceptance.image
     yield from (each.artifacts.url for each in spec.kataManager.config.runtimeClasses if each.artifacts)
 
 

@@ -24,8 +24,9 @@ BY_ORIGIN = {"NodeFeatureDiscovery": "spec.nfd.worker.tolerations", "NvidiaDrive
 @rule("GPU803", "error", over="render")
 def untolerated_taint(render: Render) -> Iterator[Hit]:
     """A DaemonSet of the stack that doesn't tolerate a taint of a node pool."""
+    tested = [said.acceptance.taint] if (said := render.spec.verify) and said.acceptance else []
     pools = [
-        (index, each.said, [*each.said.taints, *startup_taints(each)])
+        (index, each.said, [*each.said.taints, *startup_taints(each), *tested])
         for index, each in enumerate(render.cluster.pools)
     ]
     if not any(taints for _, _, taints in pools):

@@ -11,19 +11,34 @@ from ...policy.language import guards
 from ...policy.language.node_pools import Window
 from ...policy.language.reconciler import labelling, runs
 from ...policy.language.spec import ClusterPolicySpec
+from ...policy.language.verify import Verify
 from ..rule import Hit, hit, meant, rule
 from ..subjects import Written
 
 BY_DISCOVERY = {"labelling"}
 """The fields of `reconciler` that count without the program."""
+BY_VERIFY = {"image", "repository", "version", "imagePullPolicy", "imagePullSecrets", "nodeSelector", "tolerations"}
+"""Those that count for `verify` on a schedule."""
 
 
 @rule("GPU820", "error")
 def no_image(cluster: Cluster) -> Iterator[Hit]:
     """A reconciler without an image."""
-    spec = cluster.spec
-    if spec.reconciler is not None and runs(spec) and not spec.reconciler.image:
+    spec, looks = cluster.spec, cluster.spec.verify and cluster.spec.verify.schedule
+    image = spec.reconciler and spec.reconciler.image
+    if spec.reconciler is not None and runs(spec) and not image:
         yield hit("spec.reconciler", "pausing" if cluster.pausing else "free")
+    elif looks and not image:
+        yield hit("spec.verify.schedule", "verify")
+
+
+@rule("GPU845", "error")
+def untested_nodes(cluster: Cluster) -> Iterator[Hit]:
+    """A taint that waits for the acceptance test, and that the reconciler takes away before."""
+    said = cluster.spec.verify.acceptance if cluster.spec.verify else None
+    for taint in cluster.spec.reconciler.startupTaints if cluster.spec.reconciler and said else ():
+        if said and (taint.key, taint.effect) == (said.taint.key, said.taint.effect):
+            yield hit("spec.verify.acceptance.taint", key=taint.key)
 
 
 @rule("GPU821", "error")
@@ -50,15 +65,16 @@ def settings_of_no_program(written: Written) -> Iterator[Hit]:
     section = written.spec.reconciler
     if section is None or runs(written.spec):
         return
+    counts = BY_DISCOVERY | (BY_VERIFY if written.spec.verify and written.spec.verify.schedule else set())
     for name in type(section).model_fields:
-        said = name not in BY_DISCOVERY and written.by_user(f"spec.reconciler.{name}")
+        said = name not in counts and written.by_user(f"spec.reconciler.{name}")
         if said and getattr(section, name) not in ("", [], {}):
             yield hit(f"spec.reconciler.{name}")
 
 
 @rule("GPU828", "error")
 def unknown_time_zones(cluster: Cluster) -> Iterator[Hit]:
-    """A window in a time zone that doesn't exist."""
+    """A window, or a schedule, in a time zone that doesn't exist."""
     for path, window in _windows(cluster.spec):
         try:
             time_zones.known(window.timeZone)
@@ -77,7 +93,9 @@ def two_repair_nodes(cluster: Cluster) -> Iterator[Hit]:
         yield hit("spec.reconciler.health", why=why)
 
 
-def _windows(spec: ClusterPolicySpec) -> Iterator[tuple[str, Window]]:
+def _windows(spec: ClusterPolicySpec) -> Iterator[tuple[str, Window | Verify]]:
+    if spec.verify:
+        yield "spec.verify", spec.verify
     for index, window in enumerate(spec.reconciler.windows if spec.reconciler else ()):
         yield f"spec.reconciler.windows[{index}]", window
     for position, pool in enumerate(spec.nodePools):

@@ -75,10 +75,11 @@ def add_sources(parser: argparse.ArgumentParser, *, several: bool = False) -> No
     parser.add_argument(
         "--from",
         dest="sources",
-        metavar="FILE|DIR",
+        metavar="FILE|DIR|TGZ",
         action="append",
         default=[],
-        help="look at files instead of a cluster, once or several times: what `kubectl get KINDS -o yaml` printed",
+        help="look at files instead of a cluster, once or several times: what `kubectl get KINDS -o yaml` printed, or "
+        "a must-gather",
     )
 
 

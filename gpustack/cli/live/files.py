@@ -1,13 +1,24 @@
-"""A cluster out of files: what `kubectl get ... -o yaml` or `-o json` printed, as an API server in memory."""
+"""A cluster out of files: what `kubectl get ... -o yaml` or `-o json` printed, as an API server in memory.
+
+A must-gather is a folder of such files with logs among them, or an archive of it.
+"""
 
 from __future__ import annotations
 
+import atexit
 import json
+import lzma
+import re
+import shutil
+import tarfile
+import zlib
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import cache
 from pathlib import Path
+from tempfile import mkdtemp
 from typing import TYPE_CHECKING, Any
 
 from ...model import InputError
@@ -19,7 +30,10 @@ if TYPE_CHECKING:
     from ...reconciler.memory import Stored
     from ...reconciler.shell.cluster import Kind
 
-ENDINGS = (".yaml", ".yml", ".json")
+ENDINGS, LOGS = (".yaml", ".yml", ".json"), (".log", ".txt")
+ARCHIVES = (".tgz", ".tar.gz", ".tar.xz", ".tar")
+MOST_BYTES, LAST_BYTES = 4 << 30, 1 << 18
+"""What an archive may come to unpacked, and what is read of the end of a log."""
 NEEDED = {"Node": "nodes", "NodePolicy": "nodepolicies.gpustack.dev"}
 TELLING = {
     "Pod": ("pods --all-namespaces", "nothing seems to run on the nodes"),
@@ -91,12 +105,44 @@ def files(source: Path) -> Iterator[Path]:
     beside = source.parent / "driver"
     if source.name == "reconciler" and source.is_dir() and beside.is_dir():
         yield from files(beside)
+    if source.name.endswith(ARCHIVES) and source.is_file():
+        source = unpacked(source)
     if source.is_dir():
         yield from sorted(path for path in source.rglob("*") if path.suffix in ENDINGS and path.is_file())
     elif source.exists():
         yield source
     else:
         raise refusal("GPU001", "source", source=source)
+
+
+@cache
+def unpacked(archive: Path) -> Path:
+    """A folder with the objects and logs that are in ARCHIVE; it goes with the process."""
+    folder, size = Path(mkdtemp(prefix="gpustack-")), 0
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    try:
+        with tarfile.open(archive) as tar:
+            for each in tar:
+                if each.isreg() and each.name.endswith((*ENDINGS, *LOGS)):
+                    size += each.size
+                    if size > MOST_BYTES:
+                        raise refusal("GPU936", "large", path=archive, most=MOST_BYTES >> 30)
+                    tar.extract(each, folder, filter="data")
+    except (OSError, EOFError, zlib.error, lzma.LZMAError, tarfile.TarError) as error:
+        raise refusal("GPU936", "archive", path=archive, said=str(error).partition(":")[0]) from None
+    return folder
+
+
+def logs(sources: Iterable[str], pods: Collection[str]) -> dict[str, str]:
+    """The ends of the logs in folders and archives among SOURCES, by the PODS that their paths name."""
+    found = dict[str, str]()
+    for each in map(Path, sources):
+        folder = unpacked(each) if each.name.endswith(ARCHIVES) and each.is_file() else each
+        for path in sorted(path for path in folder.rglob("*") if path.suffix in LOGS and path.is_file()):
+            words = {*path.relative_to(folder).parts, *re.split(r"[^a-z0-9.-]+", path.stem)}
+            for name in words & {*pods}:
+                found[name] = f"{found.get(name, '')}{read_regular(path)[-LAST_BYTES:].decode('utf-8', 'replace')}\n"
+    return found
 
 
 def objects(path: Path) -> Iterator[dict[str, Any]]:

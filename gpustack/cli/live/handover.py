@@ -17,8 +17,9 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 
+from ...api.expectations import kind_of
 from ...api.objects import Object
-from ...live.state import kind_of
+from ...live.state import raw
 from ...model import Body, InputError
 from ...moving.migrate import NFD, Plan, Step
 from ...moving.migrate.acts import RECORD, Act, called
@@ -161,7 +162,7 @@ class Runner:
 
     async def request(self, act: Act, *, dry_run: bool = False) -> Body:
         """Make the request that ACT is; the object as it is then, {} where it has none."""
-        kind, name, where = kind_of(act.body).raw, str(act.body["metadata"]["name"]), space(act.body)
+        kind, name, where = raw(kind_of(act.body)), str(act.body["metadata"]["name"]), space(act.body)
         if act.verb == "apply":
             return dict((await self.cluster.apply(kind, name, act.body, namespace=where, dry_run=dry_run)).body)
         if act.verb == "save":

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Callable, Container
+from collections.abc import Callable, Container, Sequence
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict
@@ -13,7 +13,7 @@ from ...api import keys
 from ...catalog.releases import release
 from ...catalog.traits import Traits
 from ...cluster.resolve import Cluster, resolve
-from ...model import Finding, FindingsError
+from ...model import Body, Finding, FindingsError
 from ...policy.language import images
 from ...policy.language.carried import Carried
 from ...policy.language.daemonsets import DaemonSets
@@ -40,6 +40,14 @@ class Inputs(BaseModel):
     def digest(self) -> str:
         """Names these inputs: equal inputs have equal digests, in any process."""
         return hashlib.sha256(f"{type(self).__name__}:{self.model_dump_json()}".encode()).hexdigest()
+
+
+class OfRender(Inputs):
+    """Inputs of a component that is about what all others render."""
+
+    def seeing(self, rendered: Sequence[Body]) -> Self:
+        """These inputs, with what is RENDERED."""
+        raise NotImplementedError
 
 
 class Validation(Inputs):

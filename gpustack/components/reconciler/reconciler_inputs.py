@@ -8,6 +8,7 @@ from ...cluster.resolve import Cluster
 from ...policy.language import guards, reconciler
 from ...policy.language.base import own
 from ...policy.language.reconciler import Reconciler
+from ...policy.language.spec import ClusterPolicySpec
 from ..nfd.nfd_inputs import CONTROL_PLANE, GPU
 from ..parts.common_inputs import Inputs, dump, dumped, image, pull_policy
 from ..toolkit import runtime_classes_inputs as runtime_classes
@@ -21,7 +22,31 @@ class PodLabels(Inputs):
     then: str = "delete"
 
 
-class ReconcilerInputs(Inputs):
+class ProgramInputs(Inputs):
+    """What runs in the reconciler's image, and where: the program, or `verify`."""
+
+    namespace: str
+    image: str
+    pull_policy: str = "IfNotPresent"
+    pull_secrets: tuple[str, ...] = ()
+    resources: dict[str, Any] = {}
+    node_selector: dict[str, str] = {}
+    tolerations: tuple[dict[str, Any], ...] = (CONTROL_PLANE, GPU)
+
+
+def run_by(spec: ClusterPolicySpec, section: Reconciler) -> dict[str, Any]:
+    """What SECTION says of that."""
+    return {
+        "namespace": spec.cluster.namespace,
+        "image": image(spec, section, "reconciler"),
+        "pull_policy": pull_policy(section.imagePullPolicy),
+        "pull_secrets": tuple(section.imagePullSecrets),
+        "node_selector": section.nodeSelector,
+        "tolerations": (CONTROL_PLANE, GPU) if section.tolerations is None else dumped(section.tolerations),
+    }
+
+
+class ReconcilerInputs(ProgramInputs):
     """`pod_rules` say which pods it may delete, the first that fits; with `ignores_budgets` all that use a GPU, by a
     resource of NVIDIA's, one of `runtime_classes` or a claim. `startup_taints` are those that it may remove, as key
     and effect. `leases` is the namespace of Leases by which maintenance is shared. `guard`: how the API server holds
@@ -31,15 +56,8 @@ class ReconcilerInputs(Inputs):
     `health`.
     """
 
-    namespace: str
-    image: str
-    pull_policy: str = "IfNotPresent"
-    pull_secrets: tuple[str, ...] = ()
     replicas: int = own("reconciler.replicas")
-    resources: dict[str, Any] = {}
     priority_class: str = own("reconciler.priorityClassName")
-    node_selector: dict[str, str] = {}
-    tolerations: tuple[dict[str, Any], ...] = (CONTROL_PLANE, GPU)
     startup_taints: tuple[tuple[str, str], ...] = ()
     guard: guards.Mode = "Deny"
     pod_rules: tuple[PodLabels, ...] = ()
@@ -66,15 +84,10 @@ def from_cluster(cluster: Cluster) -> ReconcilerInputs | None:
     if section is None or not reconciler.runs(spec):
         return None
     return ReconcilerInputs(
-        namespace=spec.cluster.namespace,
-        image=image(spec, section, "reconciler"),
-        pull_policy=pull_policy(section.imagePullPolicy),
-        pull_secrets=tuple(section.imagePullSecrets),
+        **run_by(spec, section),
         replicas=section.replicas,
         resources=dump(section.resources) or {},
         priority_class=section.priorityClassName,
-        node_selector=section.nodeSelector,
-        tolerations=(CONTROL_PLANE, GPU) if section.tolerations is None else dumped(section.tolerations),
         startup_taints=tuple((taint.key, taint.effect) for taint in section.startupTaints),
         guard=reconciler.guard(spec),
         pod_rules=tuple(

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
-from gpustack.live.state import kind_of
+from gpustack.api.expectations import kind_of
 from gpustack.model import Body
 
 from ...api import keys
@@ -82,7 +82,7 @@ def roles(acts: Iterable[Act], render: Render) -> list[Body]:
             rights[render.namespace if key in {"stack", "reconciler"} else ""][group, resource, verbs].add(name)
     for act in acts:
         body, where, name = act.body, space(act.body), str(act.body["metadata"]["name"])
-        raw, verbs = kind_of(body).raw, facts()["verbs"]
+        raw, verbs = kind_of(body), facts()["verbs"]
         if wanted := verbs.get(body["kind"]) or verbs.get(act.verb):
             rights[where][raw.group, f"{raw.plural}/{act.subresource}".rstrip("/"), wanted].add(name)
         if raw.group == RBAC and act.verb != "patch":

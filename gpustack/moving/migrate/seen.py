@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from gpustack.api import expectations
 from gpustack.catalog import _data
-from gpustack.live import state
 from gpustack.live.state import labels
 from gpustack.model import Body, Finding, InputError, Location, docs, printable
 from gpustack.reconciler.shell.cluster import Cluster
@@ -181,7 +181,7 @@ async def look(cluster: Cluster, namespace: str, default: str) -> Seen:
         try:
             for version in kind.versions.split():
                 api, at = f"{kind.group}/{version}".lstrip("/"), where if kind.scope == "operator" else ""
-                bodies = await live.listed(cluster, state.Kind(api, name, at))
+                bodies = await live.listed(cluster, expectations.Kind(api, name, at))
                 items += bodies
                 if bodies:
                     break

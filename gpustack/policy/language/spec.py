@@ -37,6 +37,7 @@ from .secrets import SecretSource
 from .tenancy import Tenancy
 from .types import ClusterName, Labels, Release
 from .validator import Validator
+from .verify import Verify
 
 if TYPE_CHECKING:
     from ..loading.constructs import Constructs
@@ -144,6 +145,8 @@ class PolicySpec(Section):
     """Alerts about GPUs, as a PrometheusRule. Absent: none but those of the reconciler."""
     dashboards: Dashboards | None = None
     """Dashboards about GPUs, for Grafana. Absent: none."""
+    verify: Verify | None = None
+    """The cluster held against its policy on a schedule. Absent: nothing in the cluster does that."""
     tenancy: Tenancy | None = None
     """Who may use how much of the GPUs. Absent: whoever comes first."""
     kubevirt: KubeVirt | None = None

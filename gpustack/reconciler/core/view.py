@@ -19,6 +19,7 @@ from ...api.daemon_sets import DaemonSet
 from ...api.node_policy import Drain, NodePolicy, PodDeletion
 from ...api.objects import Node, Taint, count
 from ...api.pods import Pod
+from ...api.taints import kept_away
 from .pods import RESOURCES, Uses
 from .record import Last, Memory, Operation, Unreadable, read, readable
 from .snapshot import DriverSet, Kept, Snapshot
@@ -305,20 +306,8 @@ def digest(pod_or_set: Pod | DaemonSet) -> str:
 def untolerated(view: View) -> Taint | None:
     """A taint of the node that the driver's pods do not tolerate: one that is deleted there never comes back (A12)."""
     tolerations = view.driver.object.spec.template.spec.tolerations if view.driver else []
-    for taint in view.node.spec.taints:
-        if taint.effect not in {"NoSchedule", "NoExecute"} or taint.key.startswith("node.kubernetes.io/"):
-            continue  # a DaemonSet's pods tolerate the kubelet's own
-        fits = any(
-            (not each.effect or each.effect == taint.effect)
-            and (
-                (each.operator == "Exists" and each.key in {"", taint.key})
-                or (each.operator != "Exists" and each.key == taint.key and each.value == taint.value)
-            )
-            for each in tolerations
-        )
-        if not fits:
-            return taint
-    return None
+    own = (each for each in view.node.spec.taints if not each.key.startswith("node.kubernetes.io/"))  # the kubelet's
+    return next(iter(kept_away(own, map(msgspec.structs.asdict, tolerations))), None)
 
 
 def leaving(view: View) -> str:

@@ -41,6 +41,8 @@ VALIDATOR, PLUGIN = "nvidia-operator-validator", "nvidia-device-plugin-daemonset
 SHORT = "8x20 7"
 """Of a GPU that fails in minute 21."""
 PROGRAM = {"reconciler": {"image": "registry.example/gpustack-reconciler:1"}}
+LOOKS = {"verify": {"schedule": "@hourly"}, **PROGRAM}
+VERIFY = {"namespace": "gpu-operator"}
 LICENSED = {"driver": {"licensingConfig": {"secretName": "licensing"}}}
 DRA = {"gpuCluster": {"dcgmExporter": {"enabled": True}}}
 CUT = {"nodePools": [POOLS[0], {**POOLS[1], "sharing": {"mig": {"layout": {"3g.40gb": 2}}}}]}
@@ -89,6 +91,11 @@ def mig(name: str, state: str, values: str) -> Series:
     """The label by which the MIG manager tells how it went."""
     labels = f'node="{name}", label_example_com_pool="b", label_nvidia_com_mig_config_state="{state}"'
     return {f"kube_node_labels{{{labels}}}": lasting(values)}
+
+
+def cron(name: str, values: str) -> Series:
+    """What kube-state-metrics tells of the CronJob."""
+    return {f'kube_cronjob_{name}{{namespace="gpu-operator", cronjob="gpustack-verify"}}': lasting(values)}
 
 
 def leader(values: str, copy: str = "one") -> Series:
@@ -397,6 +404,60 @@ CASES = [
     ),
     Case("LicenceMissing", "acquired", [*many(1), gpu(LICENCE, "1", "a0")], {60: []}, {}, LICENSED),
     Case("LicenceMissing", "series absent", many(1), {60: []}, {}, LICENSED),
+    # Verify in the cluster. Its times are seconds: a look of minute 60 that ends in minute 61.
+    Case(
+        "VerifyFailed",
+        "never went well",
+        [cron("status_last_schedule_time", "_x59 3600")],
+        {73: [], 76: [VERIFY]},
+        {},
+        LOOKS,
+    ),
+    Case(
+        "VerifyFailed",
+        "the last one failed, until one goes well",
+        [
+            cron("status_last_schedule_time", "60x59 3600x59 7200"),
+            cron("status_last_successful_time", "90x120 7260"),
+        ],
+        {59: [], 74: [], 76: [VERIFY], 119: [VERIFY], 122: []},
+        {},
+        LOOKS,
+    ),
+    Case(
+        "VerifyFailed",
+        "went well, in the same second at the edge",
+        [cron("status_last_schedule_time", "60"), cron("status_last_successful_time", "60")],
+        {60: []},
+        {},
+        LOOKS,
+    ),
+    Case("VerifyFailed", "series absent", many(1), {60: []}, {}, LOOKS),
+    Case("VerifyMissing", "the CronJob is gone", many(1), {29: [], 31: [VERIFY]}, {}, LOOKS),
+    Case(
+        "VerifyMissing",
+        "due and not begun",
+        [cron("info", "1"), cron("next_schedule_time", "3600")],
+        {89: [], 92: [VERIFY]},
+        {},
+        LOOKS,
+    ),
+    Case(
+        "VerifyMissing",
+        "begun each hour",
+        [cron("info", "1"), cron("next_schedule_time", "3600x60 7200x60"), cron("spec_suspend", "0")],
+        {59: [], 91: [], 119: []},
+        {},
+        LOOKS,
+    ),
+    Case(
+        "VerifyMissing",
+        "suspended",
+        [cron("info", "1"), cron("spec_suspend", "0x9 1")],
+        {39: [], 41: [VERIFY]},
+        {},
+        LOOKS,
+    ),
     # The reconciler.
     Case("ReconcilerDown", "fires", [leader("1x20 stale")], {34: [], 36: [{}]}, {}, PROGRAM),
     Case("ReconcilerDown", "one copy works", [leader("1"), leader("0", "other")], {60: []}, {}, PROGRAM),

@@ -6,7 +6,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gpustack.live.state import Kind
+from gpustack.api.expectations import Kind
+from gpustack.live.state import raw
 
 from ..documents import Item
 
@@ -43,7 +44,7 @@ async def listed(cluster: Cluster, kind: Kind) -> list[Item]:
 
     try:
         chosen = Selection(namespace=kind.namespace, labels=CHOSEN.get(kind.kind, ""))
-        bodies = (await cluster.list(kind.raw, chosen)).items
+        bodies = (await cluster.list(raw(kind), chosen)).items
     except NotFound:
         return []
     head = {"apiVersion": kind.api_version, "kind": kind.kind}

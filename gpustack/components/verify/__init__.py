@@ -1,0 +1,1 @@
+"""`gpustack verify` in the cluster."""

@@ -1,0 +1,69 @@
+"""`gpustack verify` in the cluster, as a CronJob: what it holds the cluster against is rendered with everything else.
+
+It may list, and nothing else: in each namespace what is rendered there, and of the whole cluster what is in none.
+`namespace` is where pods run, so nobody else's are seen. What it finds makes its Job fail; the alerts are the
+catalogue's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import ClassVar
+
+from ...api.expectations import Kind
+from ...catalog import _data
+from ...model import Body, Stage
+from ..component import Component
+from ..parts.kube import access, config_map, grant_here, metadata, rule
+from ..parts.pod import RESTRICTED, Container, Pod, Volume, sparse
+from .verify_inputs import NAME, VerifyInputs
+
+LABELS = {"app": NAME}
+FOLDER = "/etc/gpustack"
+
+
+class Verify(Component[VerifyInputs]):
+    """The CronJob, its rights, and what it expects."""
+
+    stage: ClassVar[Stage] = "monitoring"
+
+    def manifests(self, inputs: VerifyInputs) -> Iterator[Body]:
+        spaces: dict[str, list[Kind]] = {}
+        for kind in map(Kind._make, inputs.kinds):
+            spaces.setdefault(kind.namespace, []).append(kind)
+        yield from access(NAME, inputs.namespace, cluster=rights(spaces.pop("", ())), labels=LABELS)
+        for space, kinds in spaces.items():
+            yield from grant_here(
+                NAME, rights(kinds), account=NAME, namespace=space, labels=LABELS, home=inputs.namespace
+            )
+        yield config_map(NAME, inputs.namespace, inputs.data, labels=LABELS)
+        yield cron_job(inputs)
+
+
+def rights(kinds: Iterable[Kind]) -> list[Body]:
+    """To list KINDS, by API group."""
+    groups: dict[str, list[str]] = {}
+    for kind in kinds:
+        groups.setdefault(kind.group, []).append(kind.plural)
+    return [rule(group, " ".join(sorted(set(plurals))), "list") for group, plurals in sorted(groups.items())]
+
+
+def cron_job(inputs: VerifyInputs) -> Body:
+    """The CronJob of the data file, as the policy has it."""
+    main = Container(
+        "verify",
+        inputs.image,
+        inputs.pull_policy,
+        command=["python", "-m", "gpustack.live", FOLDER],
+        security=RESTRICTED,
+        resources=inputs.resources,
+    ).mount(Volume.config_map("expected", NAME), FOLDER, read_only=True)
+    body: Body = _data.copy(_data.read(Path(__file__).with_suffix(".yaml")))
+    body |= {"metadata": metadata(NAME, inputs.namespace, labels=LABELS)}
+    body["spec"] |= {"schedule": inputs.schedule, "timeZone": inputs.time_zone}
+    pod = Pod(NAME, inputs.node_selector, [main], pull_secrets=inputs.pull_secrets).body()
+    pod |= sparse(tolerations=[dict(each) for each in inputs.tolerations])
+    pod["containers"][0]["terminationMessagePolicy"] = "FallbackToLogsOnError"
+    body["spec"]["jobTemplate"]["spec"]["template"]["spec"] |= pod
+    return body
