@@ -56,7 +56,7 @@ def test_what_is_started_later() -> None:
 )
 def test_texts(text: str) -> None:
     """YAML, JSON and scripts inside a ConfigMap."""
-    assert in_text(text) == ["nvcr.io/nvidia/kata-gpu-artifacts:ubuntu22.04-535.54.03"]
+    assert in_text(text) == ("nvcr.io/nvidia/kata-gpu-artifacts:ubuntu22.04-535.54.03",)
 
 
 @pytest.mark.parametrize(
@@ -74,7 +74,7 @@ def test_texts(text: str) -> None:
 )
 def test_what_is_no_image(text: str) -> None:
     """Addresses, resources, mounts and labels are none."""
-    assert in_text(text) == []
+    assert in_text(text) == ()
 
 
 def test_examples_in_a_crd() -> None:

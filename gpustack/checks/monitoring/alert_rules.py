@@ -126,9 +126,8 @@ def series_that_come_and_go(cluster: Cluster) -> Iterator[Hit]:
     section: Any = cluster.stack.dcgmExporter
     version = images.version(section)
     path = images.version_path(f"spec.{cluster.at('dcgmExporter')}", section)
-    blank = dcgm.left_out_while_blank(version)
-    for one, metric in metrics(spec) if blank and section.enabled else ():
-        if metric.name in blank:
+    for one, metric in metrics(spec) if section.enabled else ():
+        if metric.name in dcgm.left_out_while_blank(version):
             yield one.hit(metric, version=version, at=path)
 
 

@@ -8,6 +8,7 @@ reference with a registry counts: nothing else that manifests hold looks like on
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -69,9 +70,11 @@ def _walk(value: Any, path: Path) -> Iterator[tuple[str, Path]]:
         yield from ((reference, path) for reference in in_text(value))
 
 
-def in_text(text: str) -> list[str]:
+@functools.lru_cache(maxsize=1024)
+def in_text(text: str) -> tuple[str, ...]:
     """The whole references with a registry in TEXT, each once: a value of a variable, a configuration, a script."""
     if "/" not in text:
-        return []
+        return ()
     words = dict.fromkeys(word.rstrip(".:-") for word in _WORD.findall(text) if "/" in word)
-    return [word for word in words if images.is_whole(word) and images.registry(word) and _REFERENCE.fullmatch(word)]
+    found = (word for word in words if images.is_whole(word) and images.registry(word))
+    return tuple(word for word in found if _REFERENCE.fullmatch(word))

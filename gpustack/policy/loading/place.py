@@ -8,6 +8,7 @@ value is a text with a configuration in it, the finding may name a line of that 
 from __future__ import annotations
 
 import dataclasses
+import functools
 import re
 from typing import TYPE_CHECKING
 
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 _STEP = re.compile(r'\["([^"]*)"\]|\[(\d{1,9})\]|([^.\[]+)')
 
 
+@functools.lru_cache(maxsize=4096)
 def parse(path: str) -> Path:
     """The steps of a dotted path: the reverse of model.dotted."""
     return tuple(int(index) if index else quoted or plain for quoted, index, plain in _STEP.findall(path))
