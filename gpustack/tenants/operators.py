@@ -35,7 +35,8 @@ def patching_the_operator(given: TenantObject) -> Iterator[Hit]:
     data = given.body.get("data") if given.body["kind"] == "ConfigMap" else None
     for key, text in data.items() if isinstance(data, dict) else ():
         lines = str(text).replace("\\\n", " ").splitlines()
-        if kind := next((kind for line in lines if (kind := _changed(line, line))), ""):
+        kind = next((kind for line in lines if (kind := _changed(line, line))), "")
+        if kind and not str(key).endswith((".md", ".txt")):
             yield hit(dotted(("data", key)), who=given.who, kind=kind, instead=SECTIONS[kind])
 
 

@@ -31,12 +31,13 @@ def no_such_label(tenant: Tenant) -> Iterator[Hit]:
         return
     told = False
     for path, key, values in selections(tenant.pod) if tenant.whole else _beside(tenant):
-        reason = never(tenant.offer, key, values) if tenant.whole or key.startswith(node_labels.PREFIX) else None
+        asked = tenant.whole and tenant.wanted  # what asks for no GPU may have nodes that no pool here is about
+        reason = never(tenant.offer, key, values) if asked or key.startswith(node_labels.PREFIX) else None
         if reason is not None:
             told, (what, why, remedy) = True, reason
             place = tenant.at(*path) if tenant.whole else dotted(path)
             yield hit(place, remedy=remedy, who=tenant.who, what=what, because=why)
-    for path, key, values in selections(tenant.pod, ("NotIn",)) if tenant.whole else ():
+    for path, key, values in selections(tenant.pod, ("NotIn",)) if tenant.whole and tenant.wanted else ():
         had = [pool.labels.get(key) for pool in tenant.offer.pools]
         if all(one and one <= set(values) for one in had):
             told, what, why = True, f"{key}: none of {', '.join(values)}", "all node pools have one of these"

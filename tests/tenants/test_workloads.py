@@ -237,7 +237,12 @@ def test_labels_that_no_pool_has_together() -> None:
     terms = [{"matchExpressions": [{"key": label, "operator": "In", "values": [one]}]} for one in ("H100", "Tesla-T4")]
     affinity = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}}
     assert ids(pod(affinity=affinity), "plain") == ["GPU706"]
-    assert ids(pod("cpu", nodeSelector={"pool": "s", label: H100}), "two") == []  # there may be nodes without GPUs
+    # there may be nodes without GPUs, which the policy doesn't mention
+    assert ids(pod("cpu", nodeSelector={"pool": "s", label: H100}), "two") == []
+    assert ids(pod("cpu", nodeSelector={"pool": "other"}), "two") == []
+    others = {"matchExpressions": [{"key": "pool", "operator": "NotIn", "values": ["s", "t"]}]}
+    affinity["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"] = [others]
+    assert ids(pod("cpu", affinity=affinity), "two") == []
 
 
 @pytest.mark.parametrize(

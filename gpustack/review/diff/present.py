@@ -165,7 +165,7 @@ def _values(field: FieldChange, *, hidden: bool) -> Iterator[Line]:
 
 
 def _key(item: Item) -> str:
-    return "/".join(str(value) for _, value in item.key)
+    return "/".join(str(value) for _, value in item.key if value is not None)
 
 
 def _text(before: str, after: str) -> Iterator[Line]:
