@@ -29,7 +29,12 @@ def no_image_for_the_system(cluster: Cluster) -> Iterator[Hit]:
         system = driver.system
         first = drivers.first_branch_on(driver.pool.os or "")
         if system is not None and system.driver_image != "vendor" and not system.published:
-            yield _no_image(driver, f"NVIDIA publishes none for {system.name}")
+            own = cluster.spec.cluster.openshift
+            renamed = oses.openshift(own.version or "").get("os") if own and system.id == "rhcos" else None
+            if renamed:
+                yield about(driver, f"spec.nodePools[{driver.index}].os", "renamed", right=renamed)
+            else:
+                yield _no_image(driver, f"NVIDIA publishes none for {system.name}")
         elif first is not None and driver.numbers and driver.numbers[0] < first.number:
             yield _no_image(driver, f"there are images for it from {first.name} on")
         elif last := _after_the_last(driver):
@@ -63,7 +68,7 @@ def _published(spec: ClusterPolicySpec) -> Iterator[NodeDriver]:
 
 
 def _no_image(driver: NodeDriver, why: str) -> Hit:
-    return about(driver, f"spec.nodePools[{driver.index}].os", because=why)
+    return about(driver, f"spec.nodePools[{driver.index}].os", "none", because=why)
 
 
 @rule("GPU436", "warning")
