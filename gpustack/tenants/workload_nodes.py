@@ -43,7 +43,8 @@ def no_such_label(tenant: Tenant) -> Iterator[Hit]:
             told, what, why = True, f"{key}: none of {', '.join(values)}", "all node pools have one of these"
             yield hit(tenant.at(*path), remedy="leave it out", who=tenant.who, what=what, because=why)
     if tenant.wanted and not tenant.selected and not told:
-        keys = [*(tenant.pod.get("nodeSelector") or ())]
+        selector = tenant.pod.get("nodeSelector")
+        keys = [*map(str, selector)] if isinstance(selector, dict) else []
         keys += [str(one.get("key")) for term in required_terms(tenant.pod) for one in expressions_of(term)]
         have = (
             f"{pool.name} has {', '.join(f'{key}: {min(pool.labels[key] or ())}' for key in known)}"
