@@ -471,6 +471,30 @@ def test_the_first_node_goes_alone_and_then_the_budget() -> None:
     assert history.problems() == []
 
 
+def test_a_kernel_that_nobody_has_seen_has_a_first_node_of_its_own() -> None:
+    """Two nodes have a kernel, two another, and the budget would let two go: of each kernel one goes alone until it
+    works, and the other one says whom it waits for and on which kernel."""
+    history = History(4, limits=4)
+    kernels = dict(zip(sorted(history.world.machines), ("5.15", "5.15", "6.8", "6.8"), strict=True))
+    for name, kernel in kernels.items():
+        history.world.label(name, {"feature.node.kubernetes.io/kernel-version.full": kernel})
+        add_workload(history.world, Workload(f"train-{name}", 0))
+    history.want.version = "2"
+    history.sync(0)
+    most, told = dict.fromkeys(("5.15", "6.8"), 0), set[str]()
+    for _ in range(200):
+        go(history, 1, 5)
+        busy = phases(history)
+        loaded = {name for name, each in history.world.machines.items() if each.loaded == "digest-2"}
+        for kernel in most.keys() - {kernels[name] for name in loaded - busy.keys()}:
+            most[kernel] = max(most[kernel], sum(kernels[name] == kernel for name in busy))
+        told |= {wait.message for wait in history.replica.decided.waits if wait.kind == "first"}
+    assert most == {"5.15": 1, "6.8": 1}
+    assert loaded == kernels.keys()
+    assert any(" with kernel 5.15 works with" in text for text in told)
+    assert history.problems() == []
+
+
 @pytest.mark.parametrize("trouble", ["", "restarts", "conflicts"])
 def test_each_node_soaks_before_the_next(trouble: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Ten minutes lie between the end of one node and the beginning of the next, whatever the budget says and however
