@@ -27,7 +27,7 @@ from tests.components.common import chart, spec
 from tests.project import ROOT
 from tests.readers import modules
 
-DROP_IN = '[plugins."io.containerd.cri.v1.runtime"]\nenable_cdi = true # isn\'t "$HOME"\n'
+DROP_IN = '[plugins."io.containerd.cri.v1.runtime"]\nenable_cdi = true # isn\'t "$HOME" or 5%d \\t\n'
 KERNEL = "6.8.0-50-generic"
 EVERYTHING: Body = {
     "blockNouveau": True,
