@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import pytest
 
+from gpustack.cli.live import estimates, plan
+from gpustack.cli.live.reading import Look
+from gpustack.reconciler.core import engine
 from gpustack.reconciler.shell.cluster import PODS, POLICIES
 from tests.reconciler.model import moment as m
 from tests.reconciler.model.actors import POOL
 from tests.reconciler.model.history import History
-from tests.reconciler.trials import evicted, go, loaded, phases, quiet, roll
+from tests.reconciler.trials import evicted, go, loaded, phases, quiet, roll, until
 from tests.reconciler.world.machine import reboot
 from tests.reconciler.world.workloads import Workload, add_workload, start
 
@@ -154,6 +157,21 @@ def test_held_by_people() -> None:
     said = go(history, 40, 30)
     assert phases(history) == {}
     assert any(text.startswith("n1 hold") for text in said)
+
+
+@pytest.mark.parametrize(("kind", "moves", "asked"), [("GpuFatal", 1, 600), ("GpuLost", 1, 0), ("GpuBad", 0, 600)])
+def test_what_a_plan_says(kind: str, moves: int, asked: int) -> None:
+    """Whose pods go, and how long it takes at the most: evictions, what is asked for, until the node is well, and its
+    proof. Nobody tries evictions beforehand, which could not keep the node in service."""
+    history = faulty(kind)
+    until(history, "n0", "Held", 15)
+    known = history.watcher.seen["one"]  # of the pass that took the node
+    wanted, outlook = engine.survey(known), engine.outlook(known)
+    assert ("n0" in wanted.pods, wanted.candidates) == (True, ())
+    (candidate,) = outlook.order
+    told = plan._turn(Look("", known, outlook, (), "", ()), candidate, [])
+    assert (len(told["evicts"]), told["operation"], told["blockers"]) == (moves, "health", [])
+    assert estimates.longest(candidate.policy, candidate) == 300 + asked + 120 + 400
 
 
 def test_a_budget_of_pods_is_kept() -> None:

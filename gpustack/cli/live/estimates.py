@@ -45,11 +45,14 @@ def longest(policy: NodePolicy, candidate: Candidate) -> int | None:
     upgrade, deadlines = spec.upgrade, spec.deadlines
     limits = [] if what.restart_only else [upgrade.podDeletion.timeoutSeconds]
     limits += [upgrade.drain.timeoutSeconds] if upgrade.drain.enable and limits else []
-    limits += [upgrade.waitForCompletion.timeoutSeconds] if upgrade.waitForCompletion.podSelector and limits else []
+    awaits = upgrade.waitForCompletion.podSelector and not what.health
+    limits += [upgrade.waitForCompletion.timeoutSeconds] if awaits and limits else []
     if not all(limits):
         return None
     acting = deadlines.driver if {"driver", "repair"} & set(what.acts) else 0
     acting += deadlines.mig + deadlines.migReboot * spec.migReboot if "mig" in what.acts else 0
+    if what.health and spec.health:
+        acting = spec.health.settleSeconds + (spec.health.requestSeconds if what.target.request else 0)
     return sum(limits) + acting + deadlines.verifying
 
 

@@ -90,11 +90,12 @@ def _turn(look: Look, candidate: Candidate, waits: list[tuple[str, str]]) -> dic
 
     view, what = candidate.view, candidate.due
     listed = look.known.pods.get(view.name)
-    moves = what.restart_only or what.install
+    moves = what.restart_only or what.install or what.target.health == "cordon"
     using = [] if moves or listed is None else pods.to_evict(listed, uses_of(look.known, view))
     check = look.known.prechecks.get(view.name)
     selector = candidate.policy.spec.upgrade.waitForCompletion.podSelector
-    awaited = pods.awaited(listed or (), selector, uses_of(look.known, view)) if not what.install else []
+    waits_for_nobody = what.install or what.health
+    awaited = [] if waits_for_nobody else pods.awaited(listed or (), selector, uses_of(look.known, view))
     return {
         "node": view.name,
         "policy": candidate.policy.name,

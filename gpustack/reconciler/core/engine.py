@@ -84,8 +84,9 @@ def survey(known: Snapshot) -> Wanted:
     wanted += [view.name for view in fresh[:LOOKS]]
     line = queue(so_far, trials=TRIALS)
     wanted += [each.view.name for each in line.order if uncounted(known, each)][:TRIALS]
-    candidates = [each.view.name for each in line.begin if not each.due.health]
-    return Wanted(tuple(dict.fromkeys([*wanted, *candidates])), tuple(candidates), so_far.kept)
+    begin = {each.view.name: each.due for each in line.begin}
+    candidates = tuple(name for name, what in begin.items() if not what.health)
+    return Wanted(tuple(dict.fromkeys([*wanted, *begin])), candidates, so_far.kept)
 
 
 def _needs_pods(known: Snapshot, view: View, policy: NodePolicy) -> bool:
