@@ -98,6 +98,7 @@ SPEC: dict[str, Any] = {
     "release": "v26.7.0",
     "cluster": {"kubernetesVersion": "1.36", "platform": "kubeadm-bare-metal-preinstalled-driver-and-toolkit"},
     "nfd": {"enabled": False},
+    **{section: {"enabled": True} for section in ("devicePlugin", "gfd", "dcgmExporter", "migManager")},
     "nodePools": [
         {
             "name": "training",
