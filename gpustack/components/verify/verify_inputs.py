@@ -5,10 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Self
 
-import msgspec
-
-from ...api.expectations import wanted
-from ...cluster.expectations import expectation
 from ...cluster.resolve import Cluster
 from ...model import Body
 from ...text.emit import emit, emit_value
@@ -30,6 +26,8 @@ class VerifyInputs(OfRender, ProgramInputs):
     kinds: tuple[tuple[str, str, str], ...] = ()
 
     def seeing(self, rendered: Sequence[Body]) -> Self:
+        from ...api.expectations import wanted  # with msgspec, which only a policy with `verify` pays
+
         text = "---\n".join(emit(each) for each in rendered if each["kind"] != "Secret")
         data = {**self.data, "rendered.yaml": text}
         refuse_large(data, NAME, "verify.schedule")
@@ -41,6 +39,11 @@ def from_cluster(cluster: Cluster) -> VerifyInputs | None:
     spec, section, said = cluster.spec, cluster.spec.reconciler, cluster.spec.verify
     if said is None or not said.schedule or section is None:
         return None
+    import msgspec
+
+    from ...api.expectations import wanted
+    from ...cluster.expectations import expectation
+
     return VerifyInputs(
         **run_by(spec, section),
         resources=dump(said.resources) or {},
