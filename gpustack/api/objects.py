@@ -17,7 +17,7 @@ Time = Annotated[datetime, msgspec.Meta(tz=True)]
 """A moment. One without a zone could be compared with none, so it can't be read."""
 
 
-class Slim(msgspec.Struct, kw_only=True, omit_defaults=True):
+class Slim(msgspec.Struct, kw_only=True, omit_defaults=True, gc=False):
     """A part of an object. Unknown fields are skipped, absent ones have the default."""
 
 
