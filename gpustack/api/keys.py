@@ -124,7 +124,7 @@ SCC = "openshift.io/scc"
 """Annotation of pods: the SecurityContextConstraints that they are for."""
 COMPONENT = "app.kubernetes.io/component"
 COMPILERS = (NVIDIA, GPU, MPS_CAPABLE, FEATURES, OS_RELEASE, KERNEL, ARCH, CARRIED, ENFORCE, SCC, COMPONENT)
-"""Those that the program doesn't know, and docs/reconciler.md doesn't explain."""
+"""Those that the program doesn't know, and its page of docs doesn't explain."""
 
 # --- what other controllers read while we work on a node --------------------------------------------------------------
 SCALE_DOWN_DISABLED = "cluster-autoscaler.kubernetes.io/scale-down-disabled"

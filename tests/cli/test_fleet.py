@@ -25,7 +25,7 @@ from tests.reconciler.model.history import History
 __all__ = ["cache", "project"]
 
 OLD, GOOD, BAD = "580.126.20", "580.159.04", "595.71.05"
-"""Drivers that NVIDIA's documentation lists for v26.3 or v26.7 (support-matrix.yaml)."""
+"""Drivers that NVIDIA's documentation lists for v26.3 or v26.7."""
 SPEC: dict[str, Any] = {
     "driver": {"enabled": True},
     "nodePools": live.POOLS,

@@ -24,7 +24,7 @@ __all__ = ["new_cluster"]
 
 EXAMPLE, RINGS = "lab-a100", {"one": "canary", "two": "early", "three": "all"}
 GOOD, BAD = "580.173.02", "610.57.04"
-"""Drivers that NVIDIA's documentation lists for v26.7 (support-matrix.yaml)."""
+"""Drivers that NVIDIA's documentation lists for v26.7."""
 FLEET = {
     "apiVersion": "gpustack.dev/v1alpha1",
     "kind": "Fleet",
