@@ -187,8 +187,12 @@ class Moment:
         return next((each for each in policies if each.uid == uid), None)
 
     def owner_of(self, node: Document) -> str:
-        """UID of the policy whose budget a node counts in, of those that the pass saw."""
+        """UID of the policy whose budget a node counts in, of those that the pass saw: that of its operation, unless it
+        is in no ledger."""
         found, seen = operation(node), labels(node)
+        ledger = self.known.ledger if self.known else None
+        if ledger is not None and node["metadata"]["uid"] not in ledger:
+            found = {}
         policies = self.known.policies if self.known else ()
         if found and self.seen_policy(found.get("policy", "")):
             return str(found["policy"])
