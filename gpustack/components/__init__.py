@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from .base.extra_objects import ExtraObjects as ExtraObjects
     from .base.extra_objects import ExtraWorkloads as ExtraWorkloads
     from .base.namespace import Namespace as Namespace
+    from .base.secrets import Secrets as Secrets
     from .dra.dra_dcgm import DraDcgm as DraDcgm
     from .dra.dra_dcgm_exporter import DraDcgmExporter as DraDcgmExporter
     from .dra.dra_driver import DraDriver as DraDriver
@@ -62,6 +63,7 @@ if TYPE_CHECKING:
     from .toolkit.runtime_classes import RuntimeClasses as RuntimeClasses
     from .toolkit.toolkit import ContainerToolkit as ContainerToolkit
     from .validator.validator import OperatorValidator as OperatorValidator
+    from .verify.verify import Verify as Verify
 
 _MODULES = {entry.construct: f"{entry.subject}.{entry.module}" for entry in REGISTRY}
 __all__ = sorted(_MODULES)  # noqa: PLE0605 - names come from the registry

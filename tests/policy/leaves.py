@@ -14,6 +14,14 @@ Steps = tuple[str | int, ...]
 
 REQUIRED: dict[str, Any] = {
     "alert": "XidFatal",
+    "command": ["true"],
+    "conditions": {"example.com/a": "True"},
+    "encryptedData": {"a": "AgA" + "A" * 700},
+    "image": "registry.example.com/a:1",
+    "keys": {"a": {"key": "a"}},
+    "schedule": "@hourly",
+    "store": {"name": "a"},
+    "taint": {"key": "example.com/a", "effect": "NoSchedule"},
     "effect": "NoSchedule",
     "hours": 6,
     "indices": [0],
@@ -24,6 +32,7 @@ REQUIRED: dict[str, Any] = {
     "max": 1,
     "min": 0,
     "name": "a",
+    "nodeClass": {"group": "karpenter.k8s.aws", "kind": "EC2NodeClass", "name": "a"},
     "nodeSelectorTerms": [],
     "operator": "Exists",
     "origin": "a-7d8f6c5b9",

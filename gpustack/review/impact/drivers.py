@@ -240,9 +240,11 @@ def more(before: object, after: object) -> bool:
 def faults_act(subject: Subject) -> Iterator[Hit]:
     """What is done about faults of GPUs changes."""
     said: dict[str, list[str]] = {}
+    says = [each.reconciler.health for each in (subject.before, subject.after) if each and each.reconciler]
+    same = len(says) == 2 and says[0] == says[1]  # a pool that comes looks at what the others look at
     for change in subject.of("NodePolicy"):
         old, new = (at(body, "spec", "health") for body in (change.old, change.new))
-        if old != new and not subject.whole and change.what != "removed":
+        if old != new and not same and not subject.whole and change.what != "removed":
             said.setdefault(_about_faults(mapping(old), mapping(new)), []).append(str(change.identity))
     for what, names in said.items():
         yield Hit(names[0], what, about=tuple(names))

@@ -25,7 +25,8 @@ from tests.components.reconciler.common import IMAGE
 
 ROOT = Path(__file__).parents[3]
 MONITORED: dict[str, Any] = {"monitoring": True}
-WHOLE: dict[str, Any] = {"reconciler": {"image": IMAGE}}
+FAULTS: dict[str, Any] = {"conditions": [{"type": "A", "then": "drain"}]}
+WHOLE: dict[str, Any] = {"reconciler": {"image": IMAGE, "health": FAULTS}, "verify": {"schedule": "@hourly"}}
 
 
 def found(alerts_said: dict[str, Any], **sections: Any) -> dict[str, list[dict[str, Any]]]:

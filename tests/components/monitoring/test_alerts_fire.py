@@ -41,6 +41,7 @@ VALIDATOR, PLUGIN = "nvidia-operator-validator", "nvidia-device-plugin-daemonset
 SHORT = "8x20 7"
 """Of a GPU that fails in minute 21."""
 PROGRAM = {"reconciler": {"image": "registry.example/gpustack-reconciler:1"}}
+FAULTS = {"reconciler": {**PROGRAM["reconciler"], "health": {"conditions": [{"type": "A", "then": "drain"}]}}}
 LOOKS = {"verify": {"schedule": "@hourly"}, **PROGRAM}
 VERIFY = {"namespace": "gpu-operator"}
 LICENSED = {"driver": {"licensingConfig": {"secretName": "licensing"}}}
@@ -522,18 +523,18 @@ CASES = [
         [program("waiting", "0x20 1x20", policy="a", reason="health")],
         {25: [], 26: [{"policy": "a"}]},
         {},
-        PROGRAM,
+        FAULTS,
     ),
-    Case("ReconcilerNodeFault", "none", [program("waiting", "9", policy="a", reason="budget")], {60: []}, {}, PROGRAM),
+    Case("ReconcilerNodeFault", "none", [program("waiting", "9", policy="a", reason="budget")], {60: []}, {}, FAULTS),
     Case(
         "ReconcilerFaultLimit",
         "fires",
         [program("waiting", "0x20 1x20", policy="a", reason="health-limit")],
         {25: [], 26: [{"policy": "a"}]},
         {},
-        PROGRAM,
+        FAULTS,
     ),
-    Case("ReconcilerFaultLimit", "none", [program("waiting", "9", policy="a", reason="health")], {60: []}, {}, PROGRAM),
+    Case("ReconcilerFaultLimit", "none", [program("waiting", "9", policy="a", reason="health")], {60: []}, {}, FAULTS),
     Case("ReconcilerBreakerOpen", "closed", [program("breaker_open", "0", policy="a")], {60: []}, {}, PROGRAM),
     Case(
         "ReconcilerRolloutStands",
