@@ -158,6 +158,21 @@ FOUND: dict[str, tuple[int, bool, int, list[tuple[str, int]]]] = {
             ("tick", 4),
         ],
     ),
+    "all nodes told of a fault, one of them of no pool, and the other was taken": (
+        2,
+        False,
+        3,
+        [
+            *(("once", 9), ("ill", 0), ("ill", 1), ("labelling", 1), ("pool", 4), ("go", 1), ("drop_policy", 11)),
+            ("go", 7),
+        ],
+    ),
+    "whoever owns a new node took the driver's label away, and the deadline out of its record": (
+        3,
+        False,
+        3,
+        [("go", 6), ("foreign", 4), ("edit", 1)],
+    ),
 }
 """Histories that once broke something: nodes, whether installed, budget, steps."""
 

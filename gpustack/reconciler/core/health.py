@@ -61,12 +61,14 @@ class Found:
         return "fault" if self.faults else "unknown" if self.unknown else "well"
 
 
-def look(known: Snapshot, view: View) -> Found:
-    """What the conditions of the node tell by its policy. Faults that are only reported yet are not to act on."""
-    section = view.policy.spec.health if view.policy else None
-    if section is None:
+def look(known: Snapshot, view: View, policy: NodePolicy | None = None) -> Found:
+    """What the conditions of the node tell by its policy, or where it has none by POLICY. Faults that are only reported
+    yet are not to act on."""
+    policy = view.policy or policy
+    section = policy.spec.health if policy else None
+    if policy is None or section is None:
         return Found()
-    rules = known.health_rules[view.policy.uid] if view.policy else {}
+    rules = known.health_rules[policy.uid]
     told = [_told(rules[each.type], each, known.now) for each in view.node.status.conditions if each.type in rules]
     faults = [each for each in told if isinstance(each, Fault)]
     acting = [each for each in faults if each.rule.then != "report"] if acts_from(known, section) is None else []
@@ -180,8 +182,9 @@ class Faults:
 
     @cached_property
     def many(self) -> str:
-        """Why nothing is done about any fault: too many nodes tell of one."""
-        faulty = [view.name for view in self.views if look(self.known, view).faults]
+        """Why nothing is done about any fault: too many nodes tell of one, be they of no pool now, or of several."""
+        other = next((each for each in self.known.policies if each.spec.health), None)
+        faulty = [view.name for view in self.views if look(self.known, view, other).faults]
         limit = min((max(absolute(each.breakerShare, len(self.views)), 1) for each in self.sections), default=0)
         if len(faulty) <= limit:
             return ""

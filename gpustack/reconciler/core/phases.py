@@ -42,7 +42,7 @@ EMPTY_FOR = timedelta(seconds=5)
 HELD_FOR = timedelta(hours=1)
 """How long a wait without a limit keeps its slot (A5)."""
 LONGEST = timedelta(days=1)
-"""How long Acting or Verifying may take under no policy, or without a deadline."""
+"""How long Acting or Verifying may take under no policy."""
 GRACE = timedelta(minutes=5)
 """By which a record's deadline may be later than the policy has it now."""
 AGAIN = "cordoned again: somebody uncordoned it"
@@ -353,9 +353,10 @@ def _late(known: Snapshot, operation: Operation) -> bool:
 
 def _over(known: Snapshot, view: View, operation: Operation) -> bool:
     """Whether the phase has taken too long: past its deadline, or for longer than the policy lets any phase take. A
-    record is an annotation of the node: what it says of times is not believed beyond that, nor beyond what was seen."""
+    record is an annotation of the node: what it says of times, or leaves out, is not believed beyond that, nor beyond
+    what was seen."""
     policy = view.policy
-    if policy is None or operation.deadline is None:
+    if policy is None:
         limit = LONGEST
     else:
         times = policy.spec.deadlines
