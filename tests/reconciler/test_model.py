@@ -167,6 +167,12 @@ FOUND: dict[str, tuple[int, bool, int, list[tuple[str, int]]]] = {
             ("go", 7),
         ],
     ),
+    "a node that told of a fault went to a pool without a policy, and another one was taken": (
+        2,
+        True,
+        0,
+        [("ill", 5), ("pool", 11), ("ill", 10), ("go", 7)],
+    ),
     "whoever owns a new node took the driver's label away, and the deadline out of its record": (
         3,
         False,
