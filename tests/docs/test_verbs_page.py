@@ -102,3 +102,10 @@ def test_no_page_is_left_out() -> None:
     """The README leads to every page of docs/ itself."""
     pages = {path.name for path in Path(ROOT / "docs").glob("*.md")}
     assert pages <= set(re.findall(r"\]\(docs/([\w-]+\.md)", README))
+
+
+def test_every_page_has_its_place_on_the_site() -> None:
+    """The site's navigation names each page of docs/ itself; it isn't built without."""
+    navigation = (ROOT / "tools/site/mkdocs.yml").read_text(encoding="utf-8").partition("\nnav:\n")[2]
+    pages = {path.name for path in Path(ROOT / "docs").glob("*.md")}
+    assert pages == set(re.findall(r"^ *- (?:.*: )?([\w-]+\.md)$", navigation, re.MULTILINE)) & pages
