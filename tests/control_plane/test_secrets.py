@@ -16,6 +16,7 @@ from gpustack.components.base.secrets import Secrets
 from tests.components.common import chart, spec
 from tests.control_plane.api import ApiError, Body
 from tests.control_plane.cluster import ROOT, ControlPlane, wait_for
+from tests.control_plane.manifests import established
 
 KINDS = {
     "externalsecrets.external-secrets.io": ("externalsecret-external-secrets.io-v1", "ExternalSecret", "v1"),
@@ -73,14 +74,8 @@ def plane(tmp_path_factory: pytest.TempPathFactory, emulated: str) -> Iterator[C
         plane.admin.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "gpu-operator"}})
         for name, said in KINDS.items():
             plane.admin.create(definition(name, *said))
-            wait_for(partial(established, plane, name), f"{name} is served")
+            wait_for(partial(established, plane.admin, name), f"{name} is served")
         yield plane
-
-
-def established(plane: ControlPlane, name: str) -> bool:
-    """Whether the kind is served."""
-    found = plane.admin.get("CustomResourceDefinition", name).get("status", {}).get("conditions", [])
-    return any(each["type"] == "Established" and each["status"] == "True" for each in found)
 
 
 def test_the_objects_are_what_their_kinds_ask_for(plane: ControlPlane) -> None:
