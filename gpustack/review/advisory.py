@@ -159,7 +159,8 @@ def advisory(path: Path) -> tuple[str, list[Named]]:
         name = data["document"]["tracking"]["id"] if form is _csaf else data["id"]
         return str(name), [each._replace(branches=frozenset(spoken[each.component])) for each in named]
     except (KeyError, TypeError, AttributeError, IndexError, ValueError) as error:
-        what, why = f"{path.name} is not an advisory that can be read", f"{type(error).__name__}: {str(error)[:120]}"
+        what, why = f"{path.name} is not an advisory that can be read", str(error)[:120]
+        why = why if isinstance(error, ValueError) else f"{type(error).__name__}: {why}"
         remedy = "bring CSAF 2.0, OSV, or the form in gpustack's docs/upgrades.md"
         raise InputError.of("GPU084", what, location=Location(path.name), why=why, remedy=remedy) from None
 
@@ -273,8 +274,15 @@ def _own(data: dict[str, Any]) -> Iterator[Entry]:
     for one in data["affected"]:
         name = one.get("component") or one["image"]
         texts, fixed = one.get("versions", []), data.get("fixed", {}).get(name, [])
-        both = ([each] if isinstance(each, str) else list(each) for each in (texts, fixed))
-        yield data["id"], name, *both, one.get("digest", ""), False
+        yield data["id"], name, _versions_of(texts), _versions_of(fixed), one.get("digest", ""), False
+
+
+def _versions_of(said: Any) -> list[str]:
+    """The versions that SAID lists, or is one of. Raises ValueError for numbers: YAML makes 580.1 of 580.10."""
+    listed = list(said) if isinstance(said, list) else [said]
+    if number := next((each for each in listed if isinstance(each, int | float)), None):
+        raise ValueError(f"{number} is a number: write versions in quotes")
+    return [str(each) for each in listed]
 
 
 def running(cluster: Cluster, references: Collection[str]) -> Iterator[tuple[str, str, str, list[str]]]:

@@ -461,3 +461,19 @@ def test_any_file(tmp_path_factory: pytest.TempPathFactory, data: Any) -> None:
     """Whatever a file holds is read or refused."""
     with contextlib.suppress(InputError):
         read(tmp_path_factory.getbasetemp(), data)
+
+
+@pytest.mark.parametrize("where", ["affected", "fixed"])
+def test_versions_that_are_numbers_to_yaml(tmp_path: Path, where: str) -> None:
+    """580.10 without quotes has lost its zero: that is told with what to do, and not read as 580.1."""
+    versions = (
+        {"affected": "580.10", "fixed": '"580.10"'} if where == "affected" else {"affected": "x", "fixed": "580.10"}
+    )
+    file = tmp_path / "a.yaml"
+    file.write_text(
+        f"id: x\naffected: [{{component: driver, versions: [{versions['affected']}]}}]\n"
+        f"fixed: {{driver: [{versions['fixed']}]}}\n"
+    )
+    with pytest.raises(InputError) as refused:
+        advisory(file)
+    assert refused.value.findings[0].why == "580.1 is a number: write versions in quotes"
