@@ -189,6 +189,11 @@ def sharded(paths: Sequence[Path], part: tuple[int, int] | None) -> list[Path]:
     return [path for path in paths if zlib.crc32(path.stem.encode()) % part[1] == part[0] - 1]
 
 
+def compiling(options: argparse.Namespace) -> argparse.Namespace:
+    """OPTIONS of a verb that compiles beside what it is for, with what verbs that compile take besides."""
+    return argparse.Namespace(**{"no_cache": False, "jobs": None, "today": None, **vars(options)})
+
+
 @contextlib.contextmanager
 def project(options: argparse.Namespace) -> Iterator[Project]:
     """The project in the current folder."""

@@ -53,7 +53,7 @@ def known_before(key: str) -> bool:
 
 
 def group_kind(pool: Pool) -> str:
-    """What kind of node group POOL is, as it says or its platform tells; "" where neither does, or it is none."""
+    """What kind of node group POOL is, as it says or its platform tells; "" where neither does, or it has none."""
     group, platform = pool.said.autoscaling.nodeGroup, pool.spec.cluster.platform or ""
     usual = (name for name, each in facts()["groups"].items() if platform.startswith(tuple(each["platforms"])))
     return (group.kind or next(usual, "")) if group else ""

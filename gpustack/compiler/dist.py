@@ -185,7 +185,7 @@ def write(out: Path, rendering: Rendering) -> Change:
         if change.any:
             write_index(out, cluster, rendering.index())
         if not rendering.files:
-            with contextlib.suppress(OSError):  # there is none, or something of somebody else's is in it
+            with contextlib.suppress(OSError):  # it may be gone, or hold files of somebody else
                 (out / cluster).rmdir()
             seen = []
         return changed_copy(change, look=look(out, cluster, seen) if seen or rendering.artifact else "")

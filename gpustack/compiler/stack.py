@@ -61,6 +61,11 @@ class Stack:
     plan: dict[str, Any] | None = None
     artifact: dict[str, Any] | None = None
 
+    @property
+    def layer(self) -> str:
+        """The digest of the artifact's layer, "" where the files are written."""
+        return str(self.artifact["digest"]) if self.artifact else ""
+
 
 class RefusedError(FindingsError):
     """A spec that can't be compiled, or that a rule refuses. `beside` is what else the rules had to say by then."""

@@ -195,14 +195,9 @@ def _as_spec(values: Mapping[str, Any]) -> dict[str, Any]:
     return spec
 
 
-def _leaves(spec: Mapping[str, Any], path: str = "") -> Iterator[tuple[str, Any]]:
-    """What SPEC says, by path; lists are one value."""
-    for key, value in spec.items():
-        where = f"{path}.{key}" if path else str(key)
-        if isinstance(value, Mapping):
-            yield from _leaves(value, where)
-        elif not where.endswith("imagePullPolicy"):
-            yield where, value
+def _leaves(spec: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    """What SPEC says, by path; lists are one value, and when images are pulled is what all charts say."""
+    return ((path, value) for path, value in _data.leaves(spec) if not path.endswith("imagePullPolicy"))
 
 
 def _nested(path: str, value: Any) -> dict[str, Any]:

@@ -113,8 +113,8 @@ def lay_out(git: Git, policies: Mapping[str, str], there: Path) -> Path:
 
 
 def both_rings(known: bool, laid_out: Callable[[], Path]) -> tuple[Ringed, Ringed] | None:
-    """The rings of the base, which LAID_OUT puts somewhere, and those of now; None where there are none. KNOWN says
-    whether the base has any.
+    """The rings of the base, which LAID_OUT puts somewhere, and those of now; None where neither side has any. KNOWN
+    says whether the base has any.
     """
     if not known and not Path(BELOW, FLEET).exists():
         return None

@@ -46,13 +46,12 @@ def contents(options: argparse.Namespace, clusters: Collection[str]) -> Iterator
         return
     from ...compiler import fleet
 
-    settings = {"no_cache": False, "jobs": None, "today": None, **vars(options)}
-    with common.project(argparse.Namespace(**settings)) as project:
+    with common.project(common.compiling(options)) as project:
         paths = [path for path in common.select([]) if common.name_of(path) in clusters]
         sources = {source.name: source for source in fleet.compiled(project, paths)}
         for cluster in clusters:
             stack = fleet.stack_of(project, sources[cluster]) if cluster in sources else None
-            if stack is None or (stack.artifact or {}).get("digest") != held(project.out, cluster):
+            if stack is None or stack.layer != held(project.out, cluster):
                 raise StaleError(said("GPU967", "artifact", index=project.out / index.INDEX / f"{cluster}.json"))
             yield cluster, stack
 
@@ -93,7 +92,7 @@ class Base:
             if digest not in shapes:
                 source = (then and then.sources.get(cluster)) or after.policies.sources.get(cluster)
                 stack = then.stack(cluster) if then and cluster in then.sources else None
-                if stack and stack.artifact and stack.artifact["digest"] == digest:
+                if stack and stack.layer == digest:
                     shapes[digest] = self._named((file.path, file.text) for file in stack.files)
                 elif self.registry and source and source.artifact:
                     shapes[digest] = self._pulled(source, digest)

@@ -285,7 +285,7 @@ def side_of(
         if source.key not in shapes:
             stack = fleet.stack_of(project, source)
             files = {file.path: texts.name(file.text) for file in stack.files}
-            shapes[source.key] = (files, EngineTexts(stack.plan), str((stack.artifact or {}).get("digest", "")))
+            shapes[source.key] = (files, EngineTexts(stack.plan), stack.layer)
         if layers is not None and shapes[source.key][2]:
             layers[source.name] = shapes[source.key][2]
         own = {path: texts.name(text) for path, text in shapes[source.key][1].of(source.name).items()}

@@ -45,8 +45,7 @@ def of_render(options: argparse.Namespace, clusters: Sequence[str] | None) -> li
     out = Path(options.out)
     if not Path(common.POLICIES).is_dir() or os.path.realpath(out.absolute().parent) != os.path.realpath(Path.cwd()):
         return sorted([*by_index(out, clusters), *of_git(out, clusters)])
-    settings = {"no_cache": False, "jobs": None, "today": None, **vars(options)}
-    with common.project(argparse.Namespace(**settings)) as project:
+    with common.project(common.compiling(options)) as project:
         fleet_paths = common.select([])
         known = {common.name_of(path): path for path in fleet_paths}
         paths = fleet_paths if clusters is None else [known[name] for name in clusters if name in known]

@@ -1,7 +1,7 @@
 """The operator's ClusterPolicy as an inert copy, for those who read one to learn how GPUs are set up.
 
-Solves: schedulers and monitoring stacks ask the cluster for a ClusterPolicy, and behave as if there were no GPUs, or
-guess, where there is none. Nothing acts on the copy: it has the effective settings, and no status that could be taken
+Solves: schedulers and monitoring stacks ask the cluster for a ClusterPolicy, and without one they behave as if there
+were no GPUs, or guess. Nothing acts on the copy: it has the effective settings, and no status that could be taken
 for somebody's word. It has no mark that would tell an operator to keep off, which takes the oldest one for its own; so
 `verify` and `migrate` refuse it where an operator is.
 """

@@ -22,7 +22,7 @@ class CompatInputs(Inputs):
 
 
 def from_cluster(cluster: Cluster) -> CompatInputs | None:
-    """None where nobody wants a copy. Raises FindingsError with `gpuCluster`, beside which there is none."""
+    """None where nobody wants a copy. Raises FindingsError with `gpuCluster`, which has no ClusterPolicy."""
     if not cluster.spec.compat.clusterPolicy:
         return None
     if cluster.dra:
