@@ -37,7 +37,7 @@ _given_up: set[str] = set()
 
 
 class Shared:
-    """The store at ADDRESS, such as s3://bucket/folder; `writes`: what is new goes there too."""
+    """The store at ADDRESS, such as s3://bucket/folder; `writes`: what is new goes there too (cache.py asks)."""
 
     def __init__(self, address: str, writes: bool = False) -> None:
         self.address, self.writes = address.rstrip("/"), writes
@@ -74,8 +74,7 @@ class Shared:
 
     def write(self, contents: Mapping[str, bytes]) -> None:
         """Put CONTENTS there, by name. Another machine that puts the same at the same time does no harm."""
-        if self.writes and contents:
-            self._asked(partial(self._put, contents))
+        self._asked(partial(self._put, contents))
 
     def _asked(self, call: Callable[[], R]) -> R | None:
         """What CALL returns; None, now and from then on, where the store fails."""

@@ -7,7 +7,7 @@ import errno
 import io
 import os
 import pickle
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 
 from gpustack.compiler import cache
 from gpustack.compiler.cache import KEPT_SALTS, Store, digest, own_digest, own_files, private_folder
+from gpustack.compiler.shared import Shared
 from tests.odd import ODD, make_odd
 
 SALT = "a" * 64
@@ -263,3 +264,35 @@ def test_own_digest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         (package / "b.yaml").rename(package / "compiler/b.yaml")
         look()
     assert len(seen) == 5
+
+
+class Others(Shared):
+    """A shared cache in memory."""
+
+    def __init__(self, writes: bool) -> None:
+        super().__init__("memory://cache", writes)
+        self.held: dict[str, bytes] = {}
+
+    def read(self, names: Iterable[str]) -> dict[str, bytes]:
+        return {name: self.held[name] for name in names if name in self.held}
+
+    def write(self, contents: Mapping[str, bytes]) -> None:
+        self.held.update(contents)
+
+
+def test_what_others_are_given(tmp_path: Path) -> None:
+    """What means the same everywhere, and nothing that is about files here; once, and where it was said alone."""
+    others = Others(writes=True)
+    store = Store(tmp_path, SALT, others)
+    for kind in ("stack", "component", "source", "place", "state"):
+        store.put(kind, "key1", VALUE)
+    store.hand_on()
+    assert sorted(name.split("/")[1] for name in others.held) == ["component", "stack"]
+    others.held.clear()
+    store.hand_on()
+    assert others.held == {}
+    silent = Others(writes=False)
+    reader = Store(tmp_path, SALT, silent)
+    reader.put("stack", "key2", VALUE)
+    reader.hand_on()
+    assert silent.held == {}
