@@ -20,7 +20,7 @@ from .saving import save
 from .text import printable, say
 
 if TYPE_CHECKING:
-    from ..policy.loading.acceptances import AcceptanceSpec
+    from ..policy.loading.decisions import AcceptanceSpec
     from ..review.impact.effects import Effect, Impact
 
 
@@ -44,7 +44,7 @@ def telling(text: str) -> str:
 
 
 def run(options: argparse.Namespace) -> int:
-    from ..policy.loading.acceptances import acceptances, parsed
+    from ..policy.loading.decisions import acceptances, parsed
     from ..text.source import decode, load_bytes
     from .trees.comparison import compare
 
@@ -89,7 +89,7 @@ def contradicted(chosen: Sequence[Effect], text: str, options: argparse.Namespac
 
     An entry is never changed here: its owners see what becomes of what they wrote.
     """
-    from ..policy.loading.acceptances import parsed
+    from ..policy.loading.decisions import parsed
     from ..text.positions import locate
 
     asked = (options.by, options.until, " ".join(options.why.split()))

@@ -9,7 +9,7 @@ folder is looked at, and whatever the render does not make is told, with its pat
     mode     a rendered file that can be executed       case     a name that differs in case, or in how it is encoded
     content  a rendered file with another content       index    an index of no cluster, or that claims another project
 
-Exceptions stand in `dist.allow.yaml` (policy/loading/allowed.py), which names the path and the digest of a file.
+Exceptions stand in `dist.allow.yaml` (policy/loading/decisions.py), which names the path and the digest of a file.
 A link, a mode and a folder have none.
 """
 
@@ -241,7 +241,7 @@ def gathered(
     foreign = [*inside, *(around(out, clusters, shared) if clusters is not None else ())]
     if not foreign:
         return []
-    from ..policy.loading.allowed import allowed
+    from ..policy.loading.decisions import allowed
 
     return less(foreign, out, {path: spec.sha256 for path, spec in allowed(root).items()})
 

@@ -1,7 +1,7 @@
 """All components, in the order in which a cluster needs them. A new component is one line here.
 
-A component has two files: `components/<subject>/<module>_inputs.py` with `from_cluster`, and beside it `<module>.py`
-with the construct.
+A component has its construct in `components/<subject>/<module>.py`, and its inputs beside it: `from_cluster` of
+`<module>_inputs.py`, or a function called as the module in `<subject>_inputs.py`, which small ones share.
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ class Entry(NamedTuple):
 
     `dra`: it has its place also in a cluster whose GPUs are allocated by DRA. All others are the device plugin's stack,
     which a `gpuCluster` excludes (operator.md 11.1). `guarded`: without one of its objects drivers stop, or nodes
-    lose the labels by which they run (reconciler.md L38, A2), so no engine prunes one without asking.
+    lose the labels by which they run (reconciler.md L38, A2), so no engine prunes one without asking. `shared`: its
+    inputs are with those of others.
     """
 
     id: str
@@ -33,16 +34,18 @@ class Entry(NamedTuple):
     construct: str
     dra: bool = False
     guarded: bool = False
+    shared: bool = False
 
     def inputs(self, spec: ClusterPolicySpec) -> Inputs | None:
         """What the component needs of SPEC, or None where it is off."""
         cluster = resolve(spec)
         if cluster.dra and not self.dra:
             return None
-        from_cluster: Callable[[Cluster], Inputs | None] = import_module(
-            f"{__package__}.{self.subject}.{self.module}_inputs"
-        ).from_cluster
-        return from_cluster(cluster)
+        place, name = (self.subject, self.module) if self.shared else (self.module, "from_cluster")
+        inputs_of: Callable[[Cluster], Inputs | None] = getattr(
+            import_module(f"{__package__}.{self.subject}.{place}_inputs"), name
+        )
+        return inputs_of(cluster)
 
     @property
     def section(self) -> str:
@@ -59,35 +62,35 @@ class Entry(NamedTuple):
 
 
 REGISTRY: tuple[Entry, ...] = (
-    Entry("namespace", "base", "namespace", "Namespace", dra=True),
+    Entry("namespace", "base", "namespace", "Namespace", dra=True, shared=True),
     Entry("guards", "guards", "guards", "Guards", dra=True),
     Entry("network-policies", "guards", "network_policies", "NetworkPolicies", dra=True),
     Entry("tenancy", "tenancy", "tenancy", "Tenancy"),
     Entry("runtime-classes", "toolkit", "runtime_classes", "RuntimeClasses"),
     Entry("nfd", "nfd", "nfd", "NodeFeatureDiscovery", dra=True, guarded=True),
-    Entry("secrets", "base", "secrets", "Secrets", dra=True),
-    Entry("extra-objects", "base", "extra_objects", "ExtraObjects", dra=True),
-    Entry("compat", "base", "compat", "Compat", dra=True),
+    Entry("secrets", "base", "secrets", "Secrets", dra=True, shared=True),
+    Entry("extra-objects", "base", "extra_objects", "ExtraObjects", dra=True, shared=True),
+    Entry("compat", "base", "compat", "Compat", dra=True, shared=True),
     Entry("configs", "plugin", "configs", "Configs", dra=True),
     Entry("driver", "driver", "driver", "Driver", guarded=True),
     Entry("nvidia-drivers", "driver", "nvidia_drivers", "NvidiaDrivers", dra=True, guarded=True),
-    Entry("vgpu-manager", "sandbox", "vgpu_manager", "VgpuManager", guarded=True),
-    Entry("vfio-manager", "sandbox", "vfio_manager", "VfioManager"),
+    Entry("vgpu-manager", "sandbox", "vgpu_manager", "VgpuManager", guarded=True, shared=True),
+    Entry("vfio-manager", "sandbox", "vfio_manager", "VfioManager", shared=True),
     Entry("container-toolkit", "toolkit", "toolkit", "ContainerToolkit"),
     Entry("operator-validator", "validator", "validator", "OperatorValidator"),
-    Entry("device-plugin", "plugin", "device_plugin", "DevicePlugin"),
-    Entry("mps", "plugin", "mps", "MpsControlDaemon"),
-    Entry("gfd", "plugin", "gfd", "GpuFeatureDiscovery"),
+    Entry("device-plugin", "plugin", "device_plugin", "DevicePlugin", shared=True),
+    Entry("mps", "plugin", "mps", "MpsControlDaemon", shared=True),
+    Entry("gfd", "plugin", "gfd", "GpuFeatureDiscovery", shared=True),
     Entry("dcgm", "monitoring", "dcgm", "Dcgm"),
     Entry("dcgm-exporter", "monitoring", "dcgm_exporter", "DcgmExporter"),
     Entry("mig-manager", "mig", "mig_manager", "MigManager"),
     Entry("node-status-exporter", "monitoring", "node_status_exporter", "NodeStatusExporter"),
-    Entry("kata-manager", "sandbox", "kata_manager", "KataManager"),
-    Entry("cc-manager", "sandbox", "cc_manager", "CcManager"),
-    Entry("sandbox-validator", "sandbox", "sandbox_validator", "SandboxValidator"),
-    Entry("vgpu-device-manager", "sandbox", "vgpu_device_manager", "VgpuDeviceManager"),
-    Entry("sandbox-device-plugin", "sandbox", "sandbox_device_plugin", "SandboxDevicePlugin"),
-    Entry("kata-device-plugin", "sandbox", "kata_device_plugin", "KataDevicePlugin"),
+    Entry("kata-manager", "sandbox", "kata_manager", "KataManager", shared=True),
+    Entry("cc-manager", "sandbox", "cc_manager", "CcManager", shared=True),
+    Entry("sandbox-validator", "sandbox", "sandbox_validator", "SandboxValidator", shared=True),
+    Entry("vgpu-device-manager", "sandbox", "vgpu_device_manager", "VgpuDeviceManager", shared=True),
+    Entry("sandbox-device-plugin", "sandbox", "sandbox_device_plugin", "SandboxDevicePlugin", shared=True),
+    Entry("kata-device-plugin", "sandbox", "kata_device_plugin", "KataDevicePlugin", shared=True),
     Entry("kubevirt", "sandbox", "kubevirt", "KubeVirt"),
     Entry("openshift-monitoring", "monitoring", "openshift_monitoring", "OpenShiftMonitoring", dra=True),
     Entry("alerts", "monitoring", "alerts", "Alerts", dra=True),
@@ -102,5 +105,5 @@ REGISTRY: tuple[Entry, ...] = (
     Entry("node-labels", "nfd", "node_labels", "NodeLabels", dra=True, guarded=True),
     Entry("node-policies", "reconciler", "node_policies", "NodePolicies", dra=True, guarded=True),
     Entry("reconciler", "reconciler", "reconciler", "Reconciler", dra=True),
-    Entry("extra-workloads", "base", "extra_objects", "ExtraWorkloads", dra=True),
+    Entry("extra-workloads", "base", "extra_objects", "ExtraWorkloads", dra=True, shared=True),
 )

@@ -11,7 +11,7 @@ from .impact.effects import Effect, Impact
 from .impact.tiers import RED, REFUSED
 
 if TYPE_CHECKING:
-    from ..policy.loading.acceptances import AcceptanceSpec
+    from ..policy.loading.decisions import AcceptanceSpec
 
 SHORT = 19
 """Characters of a digest that people compare: sha256: and twelve more."""

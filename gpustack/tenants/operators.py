@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from ..checks.language.operators import SECTIONS
+from ..checks.language.policy import SECTIONS
 from ..checks.rule import Hit, hit, rule
 from ..model import dotted
 from .tenants import TenantObject, pods_in, tenants_of

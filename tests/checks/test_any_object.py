@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from gpustack.checks.rule import rules_over
 from gpustack.cluster.resolve import resolve
 from gpustack.compiler.stack import workload_findings
-from gpustack.components.base import extra_objects_inputs as extra_objects
+from gpustack.components.base import base_inputs
 from gpustack.components.parts.hygiene import clean
 from gpustack.components.plugin import configs_inputs as configs
 from gpustack.model import FindingsError, Resource
@@ -68,7 +68,7 @@ def test_any_object_is_answered(found: dict[str, Any], data: st.DataObject) -> N
     for rule in rules_over("spec"):
         list(rule.findings(policy))
     list(workload_findings(policy))
-    for read in (configs.from_cluster, extra_objects.from_cluster):
+    for read in (configs.from_cluster, base_inputs.extra_objects):
         with contextlib.suppress(FindingsError):
             read(resolve(policy))
     for rule in rules_over("object"):

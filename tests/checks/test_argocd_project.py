@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from gpustack.checks.gitops.argocd_patterns import matches, permits_destination, permits_kind, permits_source
+from gpustack.checks.gitops.argocd import matches, permits_destination, permits_kind, permits_source
 from gpustack.checks.rule import RULES, all_rules
 from gpustack.checks.subjects import EngineObjects
 from gpustack.compiler.cache import Store, own_digest

@@ -6,7 +6,7 @@ import pytest
 import yaml
 from pydantic import ValidationError
 
-from gpustack.policy.language.dashboards import Dashboards
+from gpustack.policy.language.alerts import Dashboards
 from tests.checks.spec_rules import said
 
 LIST = 'dcgmExporter: {config: {data: "DCGM_FI_DEV_GPU_TEMP, gauge, Temperature\\n"}}\n'

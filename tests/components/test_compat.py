@@ -14,7 +14,7 @@ from gpustack.catalog.fields import fields
 from gpustack.cluster.resolve import resolve
 from gpustack.compiler.validate import validate
 from gpustack.components import Compat
-from gpustack.components.base.compat_inputs import CompatInputs, from_cluster
+from gpustack.components.base.base_inputs import CompatInputs, compat
 from gpustack.model import Body, FindingsError
 from tests.components.common import render, spec
 
@@ -23,7 +23,7 @@ ON: dict[str, Any] = {"compat": {"clusterPolicy": True}}
 
 def inputs(**sections: Any) -> CompatInputs:
     """The inputs for a policy with SECTIONS and a copy."""
-    found = from_cluster(resolve(spec(**{**ON, **sections})))
+    found = compat(resolve(spec(**{**ON, **sections})))
     assert found is not None
     return found
 
@@ -38,8 +38,8 @@ def body(**sections: Any) -> Body:
 
 def test_nobody_gets_one_who_did_not_ask() -> None:
     """Absent or false: no object."""
-    assert from_cluster(resolve(spec())) is None
-    assert from_cluster(resolve(spec(compat={"clusterPolicy": False}))) is None
+    assert compat(resolve(spec())) is None
+    assert compat(resolve(spec(compat={"clusterPolicy": False}))) is None
 
 
 def test_it_has_the_effective_settings_under_the_operators_names() -> None:

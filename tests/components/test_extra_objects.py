@@ -11,7 +11,7 @@ from gpustack.catalog.kubernetes import CLUSTER_SCOPED
 from gpustack.cluster.resolve import resolve
 from gpustack.compiler import validate
 from gpustack.components import ExtraObjects, ExtraWorkloads
-from gpustack.components.base.extra_objects_inputs import from_cluster
+from gpustack.components.base.base_inputs import extra_objects
 from gpustack.model import Body, FindingsError
 from tests.components.common import chart, spec
 
@@ -25,7 +25,7 @@ def body(kind: str, version: str = "v1", name: str = "x", **meta: Any) -> Body:
 
 def stages(*bodies: Body) -> dict[str, str]:
     """The stage of each object that both components make of BODIES, by "kind/name"."""
-    inputs = from_cluster(resolve(spec(extraObjects=list(bodies))))
+    inputs = extra_objects(resolve(spec(extraObjects=list(bodies))))
     assert inputs is not None
     made = [
         resource
@@ -79,7 +79,7 @@ def test_namespaces() -> None:
             body("ClusterRole", RBAC, name="d"),
         ],
     )
-    inputs = from_cluster(resolve(policy))
+    inputs = extra_objects(resolve(policy))
     assert inputs is not None
     found = {item["metadata"]["name"]: item["metadata"].get("namespace") for item in inputs.objects}
     assert found == {"a": "mine", "b": "other", "c": "mine", "d": None}
@@ -110,11 +110,11 @@ def test_bodies_are_as_the_policy_wrote_them() -> None:
     """Nothing is added to an object but its namespace, and to a ConfigMap of the stack's namespace the mark by which
     its guard knows it."""
     claim = body("PersistentVolumeClaim", labels={"a": "b"})
-    inputs = from_cluster(resolve(spec(extraObjects=[claim])))
+    inputs = extra_objects(resolve(spec(extraObjects=[claim])))
     assert inputs is not None
     (found,) = inputs.objects
     assert found == {**claim, "metadata": {**claim["metadata"], "namespace": "gpu-operator"}}
-    assert from_cluster(resolve(spec())) is None
+    assert extra_objects(resolve(spec())) is None
 
 
 @pytest.mark.parametrize(
@@ -134,7 +134,7 @@ def test_config_maps_are_guarded(
     program fills, nor one whose own label says no."""
     wanted = body("ConfigMap", **({"namespace": namespace} if namespace else {}))
     wanted["metadata"]["labels"] = {"a": "b", **({"gpustack.dev/guarded": label} if label else {})}
-    inputs = from_cluster(resolve(spec(extraObjects=[{**wanted, **({"data": data} if data else {})}])))
+    inputs = extra_objects(resolve(spec(extraObjects=[{**wanted, **({"data": data} if data else {})}])))
     assert inputs is not None
     assert inputs.objects[0]["metadata"]["labels"].get("gpustack.dev/guarded") == mark
 
@@ -142,11 +142,11 @@ def test_config_maps_are_guarded(
 def test_secrets() -> None:
     """A Secret would be public to everybody who reads the repository: it is refused, with another way."""
     with pytest.raises(FindingsError) as caught:
-        from_cluster(resolve(spec(extraObjects=[body("ConfigMap"), body("Secret", name="s")])))
+        extra_objects(resolve(spec(extraObjects=[body("ConfigMap"), body("Secret", name="s")])))
     (finding,) = caught.value.findings
     assert finding.path == "spec.extraObjects[1]"
     assert "references: [{kind: Secret, name: s" in finding.remedy
-    assert from_cluster(resolve(spec(extraObjects=[body("Secret", "example.com/v1")]))) is not None
+    assert extra_objects(resolve(spec(extraObjects=[body("Secret", "example.com/v1")]))) is not None
 
 
 def test_one_object_twice() -> None:
@@ -159,9 +159,9 @@ def test_one_object_twice() -> None:
         body("Service"),
         body("Service", "serving.example.com/v1"),
     ]
-    assert from_cluster(resolve(spec(extraObjects=different))) is not None
+    assert extra_objects(resolve(spec(extraObjects=different))) is not None
     with pytest.raises(FindingsError) as caught:
-        from_cluster(resolve(spec(extraObjects=[*different, body("ConfigMap", namespace="gpu-operator")])))
+        extra_objects(resolve(spec(extraObjects=[*different, body("ConfigMap", namespace="gpu-operator")])))
     (finding,) = caught.value.findings
     assert (finding.rule, finding.path) == ("GPU204", "spec.extraObjects[5]")
 

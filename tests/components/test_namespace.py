@@ -8,8 +8,8 @@ import pytest
 
 from gpustack.cluster.resolve import resolve
 from gpustack.components import Namespace, RuntimeClasses
-from gpustack.components.base import namespace_inputs as namespace
-from gpustack.components.base.namespace_inputs import NamespaceInputs
+from gpustack.components.base import base_inputs
+from gpustack.components.base.base_inputs import NamespaceInputs
 from gpustack.components.toolkit import runtime_classes_inputs as runtime_classes
 from gpustack.model import Body
 from gpustack.text.quantities import size
@@ -20,7 +20,7 @@ PSA = {f"pod-security.kubernetes.io/{mode}": "privileged" for mode in ("enforce"
 
 def objects(**sections: Any) -> dict[str, Body]:
     """The namespace's objects for a policy."""
-    inputs = namespace.from_cluster(resolve(spec(**sections)))
+    inputs = base_inputs.namespace(resolve(spec(**sections)))
     return render(Namespace, inputs) if inputs else {}
 
 

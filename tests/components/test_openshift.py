@@ -11,7 +11,7 @@ import yaml
 from gpustack.cluster.resolve import resolve
 from gpustack.compiler.validate import validate
 from gpustack.components import DcgmExporter, Namespace, NodeFeatureDiscovery, NodeStatusExporter, OpenShiftMonitoring
-from gpustack.components.base import namespace_inputs as namespace
+from gpustack.components.base import base_inputs
 from gpustack.components.monitoring import dcgm_exporter_inputs as dcgm_exporter
 from gpustack.components.monitoring import node_status_exporter_inputs as node_status_exporter
 from gpustack.components.monitoring import openshift_monitoring_inputs as openshift_monitoring
@@ -34,7 +34,7 @@ RECORDED = {
 
 def labels(psa: bool = False, **cluster: Any) -> dict[str, str]:
     """The labels of the namespace."""
-    inputs = namespace.from_cluster(resolve(spec(cluster=cluster, psa={"enabled": psa})))
+    inputs = base_inputs.namespace(resolve(spec(cluster=cluster, psa={"enabled": psa})))
     assert inputs is not None
     found: dict[str, str] = render(Namespace, inputs)[f"Namespace/{inputs.name}"]["metadata"].get("labels", {})
     return found
@@ -64,7 +64,7 @@ def test_namespace_is_privileged() -> None:
 def test_quota_for_critical_pods(platform: str | None, priority: str | None, expected: bool) -> None:
     """GKE alone admits system-critical pods by quota; pods of another class need none there (bug-reports.md B22)."""
     cluster = {"platform": platform} if platform else {}
-    inputs = namespace.from_cluster(
+    inputs = base_inputs.namespace(
         resolve(spec(cluster=cluster, daemonsets={"priorityClassName": priority} if priority else {}))
     )
     assert inputs is not None

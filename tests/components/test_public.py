@@ -16,7 +16,7 @@ import gpustack.components
 from gpustack.cluster import from_policy, from_values
 from gpustack.components import DevicePlugin
 from gpustack.components.component import Component, Manifest
-from gpustack.components.plugin.device_plugin_inputs import DevicePluginInputs
+from gpustack.components.plugin.plugin_inputs import DevicePluginInputs
 from gpustack.components.registry import REGISTRY
 from gpustack.model import KIND_STAGE, STAGES, InputError
 from tests.components.common import common

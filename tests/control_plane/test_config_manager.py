@@ -14,7 +14,7 @@ import pytest
 
 from gpustack.cluster.resolve import resolve
 from gpustack.components import DevicePlugin
-from gpustack.components.plugin import device_plugin_inputs as device_plugin
+from gpustack.components.plugin import plugin_inputs
 from gpustack.policy.language.spec import ClusterPolicySpec
 from tests.components.common import render, spec
 from tests.control_plane.cluster import ROOT, ControlPlane, wait_for
@@ -38,7 +38,7 @@ def policy(default: str, label: str) -> ClusterPolicySpec:
 
 def rendered(of: ClusterPolicySpec, container: str) -> dict[str, str]:
     """The environment of the config manager in the device plugin's rendered pods."""
-    inputs = device_plugin.from_cluster(resolve(of))
+    inputs = plugin_inputs.device_plugin(resolve(of))
     assert inputs is not None
     (body,) = (each for key, each in render(DevicePlugin, inputs).items() if key.startswith("DaemonSet/"))
     pod: dict[str, Any] = body["spec"]["template"]["spec"]

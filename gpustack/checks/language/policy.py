@@ -1,17 +1,24 @@
-"""Rules over the effective spec: what is not rendered yet, what has no effect, and what contradicts itself."""
+"""Rules over the effective spec: what is not rendered yet, what the release doesn't know yet, what has no effect, what
+contradicts itself; and objects of the GPU operator that a policy brings along.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cache
+from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel
 
-from ...catalog import releases
+from ...catalog import _versions, defaults, fields, releases
 from ...cluster.resolve import Cluster
 from ...policy.language.reconciler import runs
 from ...policy.language.spec import ClusterPolicySpec
 from ..dra import dra
 from ..rule import Hit, hit, rule
+
+if TYPE_CHECKING:
+    from ...cluster.resolve import Cluster
 
 BY_HAND = "delete the driver pods of drained nodes yourself"
 
@@ -134,3 +141,55 @@ def rollouts_need_the_reconciler(cluster: Cluster) -> Iterator[Hit]:
         )
     elif spec.sandboxWorkloads.enabled:
         yield hit(path, "sandbox", remedy=BY_HAND, by_hand=by_hand)
+
+
+@rule("GPU107", "error")
+def unknown_to_the_release(cluster: Cluster) -> Iterator[Hit]:
+    """A field that came with a later release than the policy's."""
+    spec = cluster.spec
+    for path, since in newer_fields(spec.release):
+        if is_set(spec, path):
+            yield hit(f"spec.{path}", first=since, release=spec.release)
+
+
+@cache
+def newer_fields(release: str) -> tuple[tuple[str, str], ...]:
+    """(path, release that brought it) of the ClusterPolicy fields that RELEASE does not know; a field inside a list
+    stands for the list.
+    """
+    return tuple(
+        (path, facts.since)
+        for path, facts in fields.fields("ClusterPolicy").items()
+        if facts.since
+        and "[]" not in path
+        and _versions.key(facts.since) > _versions.key(release)
+        and facts.type != "object"
+    )
+
+
+def is_set(spec: Any, path: str) -> bool:
+    """Whether the policy SPEC says at PATH anything but gpustack's own default."""
+    node = spec
+    for step in path.split("."):
+        node = getattr(node, step, None)
+        if node is None:
+            return False
+    return node not in ("", [], {}, False, defaults.values().get(path))
+
+
+GROUP = "nvidia.com"
+SECTIONS = {
+    "ClusterPolicy": "its sections stand in the policy under spec, by the same names",
+    "NVIDIADriver": "what it says goes into an entry of spec.drivers",
+    "GPUCluster": "what it says goes into spec.gpuCluster",
+}
+"""Kinds of the operator, and where a policy says what they say."""
+
+
+@rule("GPU208", "error")
+def object_of_the_operator(cluster: Cluster) -> Iterator[Hit]:
+    """An object that only the GPU operator reads."""
+    for index, body in enumerate(cluster.spec.extraObjects):
+        kind, group = str(body["kind"]), str(body["apiVersion"]).rpartition("/")[0]
+        if group == GROUP and kind in SECTIONS:
+            yield hit(f"spec.extraObjects[{index}]", kind=kind, name=body["metadata"]["name"], instead=SECTIONS[kind])

@@ -1,14 +1,21 @@
-"""Rules about the exporter and how Prometheus finds it. Rules about alerts are in alert_rules.py."""
+"""Rules about the exporter, its list of metrics and how Prometheus finds it; and about `alerts` and `dashboards`: what
+can't be rendered, what could never fire, and what has ended. Rules of a policy's own are in alert_rules.py.
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
 
+from ...catalog import alerts as known
+from ...catalog import dashboards as graphs
 from ...catalog import dcgm
-from ...cluster.metrics import telemetry
+from ...cluster import alerts, dashboards
+from ...cluster.metrics import listed, served, telemetry
 from ...cluster.resolve import Cluster
-from ...model import Body
+from ...cluster.series import series
+from ...model import Body, few
+from ...policy.configurations.dcgm_csv import Row
 from ...policy.language.dcgm import Dcgm, DcgmExporter
 from ...policy.language.spec import ClusterPolicySpec
 from ...text.quantities import milliseconds, size
@@ -129,3 +136,165 @@ def rules_without_labels(cluster: Cluster) -> Iterator[Hit]:
 def _labels(body: Body) -> dict[str, object]:
     labels = body["metadata"].get("labels")
     return labels if isinstance(labels, dict) else {}
+
+
+CONSUMER = ("GeForce", "TITAN")
+"""What the names of GPUs without the profiling counters have in them."""
+
+
+@rule("GPU520", "error")
+def list_that_stops(cluster: Cluster) -> Iterator[Hit]:
+    """A list of metrics at which the exporter stops."""
+    csv = listed(cluster.spec)
+    for problem in csv.metrics.problems if csv else ():
+        yield Hit(csv.text.path if csv else "", problem.what, problem.why, problem.remedy, problem.place)
+
+
+@rule("GPU521", "error")
+def never_exported(cluster: Cluster) -> Iterator[Hit]:
+    """A field in the list of metrics that the exporter can't serve."""
+    csv = listed(cluster.spec)
+    never = dcgm.not_exported()
+    for row in csv.metrics.rows if csv else ():
+        if csv and row.name in never:
+            alone = all(other.name in never for other in csv.metrics.rows)
+            remedy = "" if alone else "delete the row"
+            yield hit(csv.text.path, remedy=remedy, inside=row.places[0], field=row.name)
+
+
+@rule("GPU522", "warning")
+def doubtful_field(cluster: Cluster) -> Iterator[Hit]:
+    """A field in the list of metrics that will be missing, or that stands there twice."""
+    spec = cluster.spec
+    csv = listed(spec)
+    if csv is None:
+        return
+    first: dict[str, Row] = {}
+    old = {new: name for name, new in dcgm.new_names().items()}
+    products = {pool.gpuProduct or "" for pool in spec.nodePools}
+    plain = sorted(name for name in products if any(word in name for word in CONSUMER))
+    for row in csv.metrics.rows:
+        other = first.setdefault(old.get(row.name, row.name), row)
+        if other is not row:
+            line = other.places[0][0]
+            what = f"{row.name} stands twice" if other.name == row.name else f"{row.name} is {other.name}"
+            why = f"line {line} has the same field"
+            yield Hit(csv.text.path, what, why, "delete one of the two rows", row.places[0])
+        if row.profiling and plain:
+            yield hit(csv.text.path, inside=row.places[0], field=row.name, gpus=", ".join(plain))
+
+
+@rule("GPU613", "error")
+def nothing_reads_them(cluster: Cluster) -> Iterator[Hit]:
+    """Alerts in a cluster without the Prometheus operator."""
+    said = cluster.spec.alerts
+    if said is not None and said.enabled and not cluster.spec.cluster.monitoring:
+        yield hit("spec.alerts")
+
+
+@rule("GPU614", "error")
+def can_not_fire(cluster: Cluster) -> Iterator[Hit]:
+    """An alert that is asked for and could never fire, or for a pool that isn't there."""
+    said = cluster.spec.alerts
+    every = {pool.name for pool in cluster.pools}
+    for name, one in said.rules.items() if said and said.enabled else ():
+        alert = known.alert(name)
+        why, pools = alerts.why_not(cluster, alert), set(alerts.switched(cluster)) if alert.pools else every
+        if one.enabled and why:
+            path = f"spec.alerts.rules.{name}.enabled"
+            yield Hit(path, f"the alert {name} could never fire", why, f"change that, or leave out {path}")
+        for pool in one.perPool:
+            if pool not in pools and (pool not in every or not why):
+                what = (
+                    f"the alert {name} is not about node pool {pool}"
+                    if pool in every
+                    else f"there is no node pool {pool}"
+                )
+                yield Hit(
+                    f"spec.alerts.rules.{name}.perPool.{pool}",
+                    what,
+                    "what is said of its nodes would be about none",
+                    f"write one of {', '.join(sorted(pools))}" if pools else "leave it out: the policy has no pools",
+                    key=True,
+                )
+
+
+@rule("GPU615", "warning")
+def counter_not_served(cluster: Cluster) -> Iterator[Hit]:
+    """An alert over a counter that the policy's own list of metrics lacks."""
+    spec = cluster.spec
+    have, path = served(spec), telemetry(spec).path
+    if have is None:
+        return
+    for alert in dict.fromkeys(one.alert.name for one in alerts.rules(cluster)):
+        lacking = [name for name in known.alert(alert).counters if have.get(name, "label") == "label"]
+        if lacking:
+            rows = " and ".join(f"`{name}, {dcgm.field(name).type}, ...`" for name in lacking)
+            yield hit(f"{path}dcgmExporter.config", alert=alert, fields=" and ".join(lacking), rows=rows)
+
+
+@rule("GPU616", "warning")
+def silence_has_ended(cluster: Cluster) -> Iterator[Hit]:
+    """A silence that has ended."""
+    said = cluster.spec.alerts
+    for index, one in enumerate(said.silence if said and said.enabled else ()):
+        at, ends = f"spec.alerts.silence[{index}]", one.ends
+        yield hit(at, since=ends, alert=one.alert, ends=ends, last=one.until, reason=one.reason)
+
+
+@rule("GPU617", "note")
+def said_in_vain(cluster: Cluster) -> Iterator[Hit]:
+    """What is said of an alert that isn't rendered in this cluster."""
+    said = cluster.spec.alerts
+    if said is None or not said.enabled:
+        return
+    named = [(f"rules.{name}", name) for name, one in said.rules.items() if not one.enabled]
+    named += [(f"silence[{index}]", one.alert) for index, one in enumerate(said.silence)]
+    for path, name in named:
+        why = alerts.why_not(cluster, known.alert(name))
+        if why:
+            yield hit(f"spec.alerts.{path}", why=why, alert=name)
+
+
+@rule("GPU618", "note")
+def labels_of_nodes(cluster: Cluster) -> Iterator[Hit]:
+    """Alerts by labels of nodes, which kube-state-metrics has to be told."""
+    several = len(cluster.pools) > 1
+    rules = list(alerts.rules(cluster))
+    keys = {key for pool in cluster.pools for key in pool.selection} if several and rules else set()
+    keys |= {key for one in rules for key in one.alert.node_labels}
+    if keys:
+        yield hit("spec.alerts", keys=",".join(sorted(keys)))
+
+
+@rule("GPU619", "warning")
+def nobody_scrapes(cluster: Cluster) -> Iterator[Hit]:
+    """Alerts over the exporter, and nothing that is rendered scrapes it."""
+    exporter = cluster.stack.dcgmExporter
+    about = any("exporter" in one.alert.needs for one in alerts.rules(cluster))
+    monitors = any(body["kind"] in {"ServiceMonitor", "PodMonitor"} for body in cluster.spec.extraObjects)
+    if about and exporter.enabled and not exporter.serviceMonitor.enabled and not monitors:
+        yield hit(f"spec.{cluster.at('dcgmExporter')}.serviceMonitor.enabled")
+
+
+@rule("GPU621", "note")
+def panels_left_out(cluster: Cluster) -> Iterator[Hit]:
+    """Panels over a counter that the policy's own list of metrics lacks."""
+    have = served(cluster.spec)
+    lacking = {*dashboards.lacking(cluster, have)} & {*dashboards.counters(cluster)} if have else set[str]()
+    boards = [(name, graphs.boards()[name].rows.values()) for name in dashboards.names(cluster)] if lacking else []
+    panels = [f"{each.title} ({name})" for name, rows in boards for row in rows for each in row if each.reads & lacking]
+    if panels:
+        rows = ", ".join(f"`{name}, {dcgm.field(name).type}, ...`" for name in sorted(lacking))
+        path = f"{telemetry(cluster.spec).path}dcgmExporter.config"
+        yield hit(path, number=len(panels), panels=few(panels, 5), rows=rows)
+
+
+@rule("GPU622", "error")
+def too_many_series(cluster: Cluster) -> Iterator[Hit]:
+    """More series than the limit."""
+    limit, path = cluster.spec.cluster.seriesLimit, "spec.cluster.seriesLimit"
+    parts = {pool.name: total[1] for pool in cluster.pools if (total := series(pool).total)} if limit else {}
+    if limit and (needed := sum(parts.values())) > limit:
+        most = ", ".join(f"{name} {number:,}" for name, number in parts.items())
+        yield hit(path, number=f"{needed:,}", limit=f"{limit:,}", needed=needed, pools=most)

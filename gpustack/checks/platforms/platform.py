@@ -18,7 +18,7 @@ from ...cluster.resolve import Cluster, resolve
 from ...model import Body
 from ...policy.language.cluster import platform_of
 from ...policy.language.spec import ClusterPolicySpec
-from ..language.release_fields import newer_fields
+from ..language.policy import newer_fields
 from ..rule import Hit, hit, rule
 from ..subjects import Render, Written
 

@@ -11,7 +11,7 @@ from ...catalog import vgpu
 from ...catalog._lookup import nearest
 from ...cluster.mig_layouts import product_of, text_of
 from ...cluster.resolve import Cluster, resolve
-from ...policy.configurations.vgpu_configs import KEY, read_vgpu_config
+from ...policy.configurations.mig_configs import KEY, read_vgpu_config
 from ...policy.language.node_pools import NodePool
 from ...policy.language.spec import ClusterPolicySpec
 from ..rule import Hit, hit, rule

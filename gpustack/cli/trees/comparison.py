@@ -25,7 +25,7 @@ from ..refusals import refusal
 from .policies import Beside, Policies, beside
 
 if TYPE_CHECKING:
-    from ...policy.loading.acceptances import AcceptanceSpec
+    from ...policy.loading.decisions import AcceptanceSpec
     from ...review.diff.objects import ObjectChange
     from ...review.diff.sides import Files, Side, Texts
     from ...review.impact.effects import Effect, Impact
@@ -80,10 +80,10 @@ def judged(
     impact: Impact, options: argparse.Namespace, used: Sequence[AcceptanceSpec]
 ) -> tuple[Impact, tuple[str, ...]]:
     """IMPACT with what somebody accepts, and what is wrong with acceptances. USED are merged already."""
-    from ...policy.loading.acceptances import NAME, acceptances
+    from ...policy.loading.decisions import ACCEPTANCES, acceptances
     from ...review import accepted
 
-    name = getattr(options, "acceptances", NAME)
+    name = getattr(options, "acceptances", ACCEPTANCES)
     listed = acceptances(Path(name), name)
     today = options.today
     impact = accepted.applied(impact, listed, today, used)
@@ -129,10 +129,10 @@ class Sides:
 
     def used(self, options: argparse.Namespace) -> tuple[AcceptanceSpec, ...]:
         """The acceptances that the base has already; where nobody can read them, all that there are."""
-        from ...policy.loading.acceptances import NAME, acceptances, parsed
+        from ...policy.loading.decisions import ACCEPTANCES, acceptances, parsed
         from ...text.source import decode
 
-        name = getattr(options, "acceptances", NAME)
+        name = getattr(options, "acceptances", ACCEPTANCES)
         content = self.merged(name)
         try:
             return tuple(parsed(decode(content, name), name)) if content is not None else ()

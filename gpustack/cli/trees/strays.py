@@ -94,7 +94,7 @@ def of_git(out: Path, clusters: Sequence[str] | None = None, written: Collection
         what = f"Git can't be asked what is committed: {error.findings[0].what}"
         print_findings([Finding("GPU022", "warning", what, remedy=error.findings[0].remedy)], sys.stderr)
         return []
-    from ...policy.loading.allowed import allowed
+    from ...policy.loading.decisions import allowed
 
     listed = {path: spec.sha256 for path, spec in allowed(here).items()}
     mine = [each for each in strays if clusters is None or whose(each.path.removeprefix(f"{folder}/")) in clusters]
@@ -183,7 +183,7 @@ class Proposed:
 
     def strays(self, staged: Mapping[str, Entry]) -> list[Foreign]:
         """What is proposed and isn't rendered, with paths as people write them. STAGED is all that is in the index."""
-        from ...policy.loading.allowed import allowed
+        from ...policy.loading.decisions import allowed
 
         start = f"{self.folder}/"
         mine = {path[len(start) :]: entry for path, entry in staged.items() if path.startswith(start)}

@@ -15,7 +15,7 @@ from ...model import Body, Stage
 from ..component import Component
 from ..crds import crd
 from ..parts.kube import metadata
-from .compat_inputs import CompatInputs
+from .base_inputs import CompatInputs
 
 NAME = "cluster-policy"
 """As the chart calls it (operator.md 1), and whoever asks for one by name."""

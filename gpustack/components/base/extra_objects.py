@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from ...model import Body, Stage
 from ..component import Component
-from .extra_objects_inputs import ExtraObjectsInputs
+from .base_inputs import ExtraObjectsInputs
 
 EARLY = {
     *("ConfigMap", "ServiceAccount", "PersistentVolumeClaim"),

@@ -12,7 +12,7 @@ from typing import ClassVar
 from ...model import Body, Stage
 from ..component import Component
 from ..parts.kube import metadata
-from .namespace_inputs import SYSTEM_CRITICAL, NamespaceInputs
+from .base_inputs import SYSTEM_CRITICAL, NamespaceInputs
 
 PODS = "10000"
 """Not a limit anybody wants, but a ResourceQuota must name one: DaemonSet pods of about a thousand nodes."""

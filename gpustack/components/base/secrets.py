@@ -10,7 +10,7 @@ from ...model import Body, Stage
 from ..component import Component
 from ..parts.kube import metadata
 from ..parts.pod import sparse
-from .secrets_inputs import SecretInputs, SecretsInputs
+from .base_inputs import SecretInputs, SecretsInputs
 
 EXTERNAL, SEALED = "external-secrets.io/v1", "bitnami.com/v1alpha1"
 SCOPE = "sealedsecrets.bitnami.com/"

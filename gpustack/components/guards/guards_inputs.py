@@ -22,9 +22,7 @@ from ..nfd.nfd_inputs import KATA_PLUGIN, NfdInputs, namespaced_labels
 from ..nfd.node_labels_inputs import NodeLabelsInputs
 from ..parts.common_inputs import Inputs
 from ..parts.running import running
-from ..sandbox.kata_device_plugin_inputs import KataDevicePluginInputs
-from ..sandbox.vfio_manager_inputs import VfioManagerInputs
-from ..sandbox.vgpu_manager_inputs import VgpuManagerInputs
+from ..sandbox.sandbox_inputs import KataDevicePluginInputs, VfioManagerInputs, VgpuManagerInputs
 from ..validator.validator_inputs import ValidatorInputs
 
 MIG_MANAGER, VALIDATOR = "nvidia-mig-manager", "nvidia-operator-validator"

@@ -21,7 +21,7 @@ from grafana_foundation_sdk.models.prometheus import PromQueryFormat
 
 from ...catalog import dashboards as known
 from ...model import Body, Stage
-from ...policy.language.dashboards import Dashboards as Policy
+from ...policy.language.alerts import Dashboards as Policy
 from ..component import Component
 from ..parts.kube import config_map, metadata
 from .dashboards_inputs import DashboardsInputs

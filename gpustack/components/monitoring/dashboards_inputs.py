@@ -6,7 +6,7 @@ from ...catalog.dashboards import Name
 from ...cluster import dashboards
 from ...cluster.metrics import served
 from ...cluster.resolve import Cluster
-from ...policy.language.dashboards import Dashboards
+from ...policy.language.alerts import Dashboards
 from ..parts.common_inputs import Inputs
 
 

@@ -13,7 +13,7 @@ from typing import Any
 from ...api import keys
 from ..parts.common_inputs import named_after
 from ..parts.pod import PRIVILEGED, Container, Env, Pod, Volume
-from .device_plugin_inputs import PluginConfig
+from .plugin_inputs import PluginConfig
 
 CONFIG_FILE = "/config/config.yaml"
 

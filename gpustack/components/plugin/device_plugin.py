@@ -14,7 +14,7 @@ from ..parts.pod import Env, Pod, Volume
 from ..parts.validation import toolkit_wait
 from ..scripts import entrypoint, script
 from .config_manager import CONFIG_FILE, add_config_manager
-from .device_plugin_inputs import DevicePluginInputs
+from .plugin_inputs import DevicePluginInputs
 
 NAME = "nvidia-device-plugin"
 DAEMONSET = "nvidia-device-plugin-daemonset"

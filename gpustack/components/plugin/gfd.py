@@ -13,7 +13,7 @@ from ..parts.pod import Env, Pod, Volume
 from ..parts.validation import toolkit_wait
 from .config_manager import CONFIG_FILE, add_config_manager
 from .device_plugin import mig_env
-from .gfd_inputs import GfdInputs
+from .plugin_inputs import GfdInputs
 
 NAME = "gpu-feature-discovery"
 ACCOUNT = "nvidia-gpu-feature-discovery"

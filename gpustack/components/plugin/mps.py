@@ -18,7 +18,7 @@ from ..parts.validation import toolkit_wait
 from . import device_plugin
 from .config_manager import CONFIG_FILE, add_config_manager
 from .device_plugin import mig_env, mps_root, mps_shm
-from .mps_inputs import MpsInputs
+from .plugin_inputs import MpsInputs
 
 NAME = "nvidia-device-plugin-mps-control-daemon"
 MAIN = "mps-control-daemon-ctr"

@@ -13,7 +13,7 @@ from ..parts.daemonset import daemonset
 from ..parts.kube import rule
 from ..parts.operand import main_container, operand_access
 from ..parts.pod import PRIVILEGED_S0, Env, Pod
-from .cc_manager_inputs import CcManagerInputs
+from .sandbox_inputs import CcManagerInputs
 from .vfio_manager import RESOURCES
 
 NAME = "nvidia-cc-manager"

@@ -8,8 +8,8 @@ from ...model import Body
 from ..component import Component
 from ..parts.kube import rule
 from ..parts.operand import operand_access, reads_version
-from .kata_device_plugin_inputs import KataDevicePluginInputs
 from .sandbox_device_plugin import plugin, plugin_daemonset, wait
+from .sandbox_inputs import KataDevicePluginInputs
 
 NAME = "nvidia-kata-sandbox-device-plugin"
 

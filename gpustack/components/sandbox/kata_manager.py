@@ -15,7 +15,7 @@ from ..parts.operand import from_script, operand_access, reads_version
 from ..parts.pod import PRIVILEGED_S0, Env, Pod, Volume, exec_probe
 from ..scripts import entrypoint, script
 from ..toolkit.environment import configure_runtime
-from .kata_manager_inputs import KataManagerInputs
+from .sandbox_inputs import KataManagerInputs
 
 NAME = "nvidia-kata-manager"
 CONFIG, ENTRYPOINT = "nvidia-kata-manager-config", "nvidia-kata-manager-entrypoint"

@@ -18,7 +18,7 @@ from ..parts.pod import Container, Env, Volume
 from ..parts.validation import READY, validator
 from ..plugin.device_plugin import KUBELET_SOCKETS
 from ..scripts import argument
-from .sandbox_device_plugin_inputs import SandboxDevicePluginInputs
+from .sandbox_inputs import SandboxDevicePluginInputs
 
 NAME = "nvidia-sandbox-device-plugin"
 

@@ -18,7 +18,7 @@ from ..parts.operand import operand_access
 from ..parts.pod import PRIVILEGED_ROOT, Container, Env, Pairs, Pod, Volume
 from ..parts.validation import DRIVER_CHECK, READY, validator, verdict
 from ..validator.validator import PART_OF
-from .sandbox_validator_inputs import SandboxValidatorInputs
+from .sandbox_inputs import SandboxValidatorInputs
 
 NAME = "nvidia-sandbox-validator"
 

@@ -15,7 +15,7 @@ from ..parts.kube import config_map
 from ..parts.operand import from_script, operand_access, operand_pod
 from ..parts.pod import PRIVILEGED_S0, Env, Pod, Volume
 from ..scripts import script
-from .vfio_manager_inputs import VfioManagerInputs
+from .sandbox_inputs import VfioManagerInputs
 
 NAME = "nvidia-vfio-manager"
 SLEEP = "while true; do sleep 86400; done"

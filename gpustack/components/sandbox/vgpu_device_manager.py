@@ -18,7 +18,7 @@ from ..parts.kube import config_map, rule
 from ..parts.operand import main_container, operand_access, operand_pod
 from ..parts.pod import Container, Env, Pod, Volume
 from ..parts.validation import READY, validator
-from .vgpu_device_manager_inputs import VgpuDeviceManagerInputs
+from .sandbox_inputs import VgpuDeviceManagerInputs
 
 NAME = "nvidia-vgpu-device-manager"
 CONFIG_DIR = "/vgpu-config"

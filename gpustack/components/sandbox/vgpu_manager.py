@@ -22,7 +22,7 @@ from ..parts.daemonset import daemonset, host_root
 from ..parts.kube import rule
 from ..parts.operand import operand_access
 from ..parts.pod import PRIVILEGED_S0, Container, Env, Pod, Volume
-from .vgpu_manager_inputs import VgpuManagerInputs, VgpuManagerPod
+from .sandbox_inputs import VgpuManagerInputs, VgpuManagerPod
 
 NAME = "nvidia-vgpu-manager"
 MAIN = "nvidia-vgpu-manager-ctr"

@@ -1,24 +1,26 @@
-"""`alerts`: what Prometheus tells people about the GPUs of the cluster, how urgent it is, and for whom.
+"""`alerts` and `dashboards`: what Prometheus tells people about the GPUs of the cluster, how urgent it is, and for
+whom; and boards for Grafana.
 
-The alerts themselves are facts (catalog/data/alerts.yaml). A policy changes their numbers, for a pool too, and silences
-one for a while: in Git, with a reason and an end.
+The alerts and boards themselves are facts (catalog/data/alerts.yaml, dashboards.yaml). A policy changes the alerts'
+numbers, for a pool too, silences one for a while (in Git, with a reason and an end), and says which boards there are.
 """
 
 from __future__ import annotations
 
 import datetime
 from collections.abc import Iterator, Mapping
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field
 from pydantic_core import PydanticCustomError
 
 from gpustack.catalog import alerts as known
+from gpustack.catalog.dashboards import Name
 from gpustack.model import docs
 
 from .base import Section, items, mapping, own, section
 from .forms import form, refuse, refuse_all, refuse_at
-from .types import AtLeast0, AtLeast1, Day, DnsLabel, Duration, LabelValue
+from .types import AtLeast0, AtLeast1, Day, DnsLabel, Duration, Labels, LabelValue
 
 SERIES_LABEL = form("series_label")
 REASON = form("reason")
@@ -168,3 +170,32 @@ class Alerts(Section):
     """What is different about an alert, by its name. Absent: nothing."""
     silence: Annotated[list[Silence], AfterValidator(_each_known)] = items()
     """Alerts that are not to fire for a while. Absent: none."""
+
+
+FOLDER = form("dashboard_folder")
+
+
+class Dashboards(Section):
+    """Dashboards about GPUs, for Grafana."""
+
+    enabled: bool = own("dashboards.enabled")
+    """Whether dashboards are rendered. Absent: true."""
+    output: Literal["configMap", "grafanaOperator"] = own("dashboards.output")
+    """As what: `configMap` for the sidecar of Grafana's chart, `grafanaOperator` for GrafanaDashboard objects. Absent:
+    configMap."""
+    namespace: DnsLabel | None = None
+    """Namespace of the dashboards, which somebody else made. Absent: that of the stack."""
+    labels: Labels = mapping()
+    """Labels of the objects, by which the sidecar finds them. Absent: `grafana_dashboard: "1"` for the sidecar, none
+    for the operator."""
+    folder: Annotated[str, FOLDER] | None = None
+    """Folder in Grafana: the annotation `grafana_folder`, or that of a GrafanaDashboard. Absent: none."""
+    instanceSelector: Labels = mapping()
+    """Labels of the Grafana objects that the operator gives the dashboards to. Absent: `dashboards: grafana`."""
+    clusterLabel: Annotated[str, SERIES_LABEL] | None = None
+    """Label by which series of several clusters are told apart, such as cluster; viewers then choose one, and the
+    dashboard `fleet` is there. Absent: the data source knows one cluster."""
+    kubeStateMetrics: bool = own("dashboards.kubeStateMetrics")
+    """Whether kube-state-metrics is in the cluster. Absent: true."""
+    leaveOut: list[Name] = items()
+    """Dashboards that are not rendered. Absent: none."""

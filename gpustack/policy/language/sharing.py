@@ -1,4 +1,5 @@
-"""`nodePools[].sharing`: who may use a GPU at the same time. Exclusive, one pod per GPU, where nothing is said.
+"""`nodePools[].sharing`, `mig` and `migManager`: who may use a GPU at the same time, and cutting GPUs into MIG
+instances. Exclusive, one pod per GPU, where nothing is said.
 
 Solves: sharing is three systems (time-slicing, MPS, MIG) with two files of text between them, and the wrong combination
 is dropped without a word or stops the plugin. So the combinations that can't work are refused while reading.
@@ -6,12 +7,14 @@ is dropped without a word or stops the plugin. So the combinations that can't wo
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
-from .base import Section, items
+from .base import Section, items, section
+from .device_plugin import NamedConfigs
 from .forms import absent, refuse, refuse_as, refuse_at
+from .operand import Operand
 from .types import AtLeast0, AtLeast1, MigProfile, NodeText
 
 MPS_CLIENTS = 48
@@ -139,3 +142,28 @@ def _first_repeated(groups: list[MigDevices]) -> tuple[int, int, int] | None:
                 return row, column, index
             seen.add(index)
     return None
+
+
+class Mig(Section):
+    """How MIG instances are offered."""
+
+    strategy: Literal["none", "single", "mixed"] | None = None
+    """Instances are not offered (none), are offered as `nvidia.com/gpu` where a node's are all alike (single), or each
+    profile under its own name (mixed). Absent: the default of the release, single."""
+
+
+class MigConfig(NamedConfigs):
+    """Named MIG layouts, in one text under the key `config.yaml`. `nodePools[].sharing.mig` writes it for you."""
+
+    default: Literal["all-disabled", ""] | None = None
+    """Layout of nodes without the label `nvidia.com/mig.config`: `all-disabled`, or empty to leave them as they are.
+    Absent: the default of the release, all-disabled."""
+
+
+class MigManager(Operand):
+    """The MIG manager, which brings each node to the layout that its label names."""
+
+    config: MigConfig = section()
+    """Named layouts; without a name, those that come with the release."""
+    gpuClientsConfig: NamedConfigs = section()
+    """Programs on the node that are stopped while the layout changes, under the key `clients.yaml`."""

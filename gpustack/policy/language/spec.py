@@ -13,31 +13,28 @@ from pydantic import AfterValidator, PrivateAttr
 from gpustack.catalog.kinds import NONE, Kinds, kinds_in
 
 from . import host, sandbox
-from .alerts import Alerts
+from .alerts import Alerts, Dashboards
 from .base import Section, items, mapping, section
 from .carried import Carried, one_each
 from .cluster import Cluster, ClusterFacts
-from .constructs import checked, constructs_in
 from .daemonsets import DaemonSets
-from .dashboards import Dashboards
 from .dcgm import Dcgm, DcgmExporter
 from .device_plugin import DevicePlugin, Gfd
 from .driver import Driver
-from .extra import Compat, Manifest, Reference
+from .extra import Compat, Manifest, Reference, checked, constructs_in
 from .gitops import GitOps
 from .gpu_cluster import ComputeDomainsBesideThePlugin, GpuCluster
 from .guards import Guards
 from .kubevirt import KubeVirt
-from .mig import Mig, MigManager
 from .nfd import Nfd
 from .node_pools import NodePool, unique_names
 from .nvidia_driver import NvidiaDriver
 from .reconciler import Reconciler
 from .secrets import SecretSource
+from .sharing import Mig, MigManager
 from .tenancy import Tenancy
 from .types import ClusterName, Labels, Release
-from .validator import Validator
-from .verify import Verify
+from .verify import Validator, Verify
 
 if TYPE_CHECKING:
     from ..loading.constructs import Constructs

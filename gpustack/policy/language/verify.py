@@ -1,4 +1,6 @@
-"""`verify`: the cluster held against its policy on a schedule, from inside."""
+"""`validator`: the pods that prove a node's GPUs usable, and the waiting containers of all other pods. `verify`: the
+cluster held against its policy on a schedule, from inside.
+"""
 
 from __future__ import annotations
 
@@ -7,11 +9,38 @@ from typing import Annotated
 
 from pydantic import AfterValidator, Field
 
-from .base import Section
+from .base import Section, items, section
 from .forms import refuse_as
 from .node_pools import Taint
-from .operand import ResourceRequirements
+from .operand import EnvVar, ResourceRequirements, Workload
 from .types import ImageReference, Text, TimeZone
+
+
+class Validation(Section):
+    """One of the checks."""
+
+    env: list[EnvVar] = items()
+    """Environment variables of the check; they replace built-in ones of the same name. Absent: the built-in ones."""
+
+
+class Validator(Workload):
+    """The validator. Its image, pull secrets and resources also serve the waiting containers of other pods."""
+
+    driver: Validation = section()
+    """The check that a driver is loaded."""
+    toolkit: Validation = section()
+    """The check that containers get GPUs from the runtime."""
+    cuda: Validation = section()
+    """The check that a CUDA program runs."""
+    plugin: Validation = section()
+    """The check that the node offers GPUs to pods."""
+    vfioPCI: Validation = section()
+    """The check that GPUs are bound to vfio-pci, on nodes for passthrough."""
+    vgpuManager: Validation = section()
+    """The check that the vGPU manager runs, on nodes for vGPU."""
+    vgpuDevices: Validation = section()
+    """The check that vGPU devices exist, on nodes for vGPU."""
+
 
 FIELDS = {"minute": (0, 59), "hour": (0, 23), "day": (1, 31), "month": (1, 12), "weekday": (0, 6)}
 """The fields of a schedule, and what each may be: as CronJobs have it, for which Sunday is 0 and not 7."""

@@ -31,10 +31,9 @@ from pydantic import BaseModel
 from gpustack.model import InputError
 from gpustack.policy.language.base import Section
 from gpustack.policy.language.forms import form, refuse
-from gpustack.policy.loading.allowed import SHA256
 from gpustack.policy.loading.brought import LIMITS, LIST
+from gpustack.policy.loading.decisions import SHA256, WORDS
 from gpustack.policy.loading.entries import Entries
-from gpustack.policy.loading.waiver import WORDS
 from gpustack.text.source import decode
 
 NAME = LIST

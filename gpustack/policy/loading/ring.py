@@ -11,7 +11,7 @@ from pydantic import Field, model_validator
 from ..language.base import Section, items, mapping, section
 from ..language.forms import form, refuse
 from ..language.types import DnsLabel, Duration, Labels, Moment
-from .waiver import GLOB, WORDS
+from .decisions import GLOB, WORDS
 
 VERSION = form("gpustack_version")
 

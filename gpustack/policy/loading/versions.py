@@ -16,8 +16,8 @@ from typing import Annotated
 
 from gpustack.model import InputError
 from gpustack.policy.language.base import Section
-from gpustack.policy.loading.allowed import SHA256
 from gpustack.policy.loading.brought import LIMITS, LOCK
+from gpustack.policy.loading.decisions import SHA256
 from gpustack.policy.loading.entries import Entries
 from gpustack.policy.loading.envelope import Envelope
 from gpustack.policy.loading.ring import VERSION

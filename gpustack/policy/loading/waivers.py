@@ -33,7 +33,7 @@ from gpustack.text.read import value
 from gpustack.text.source import decode, load_bytes
 
 if TYPE_CHECKING:
-    from gpustack.policy.loading.waiver import WaiverSpec
+    from gpustack.policy.loading.decisions import WaiverSpec
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +90,7 @@ def _refuse_in_layers(folder: pathlib.Path, display: str) -> None:
 
 
 def _spec() -> type[WaiverSpec]:
-    from gpustack.policy.loading.waiver import WaiverSpec
+    from gpustack.policy.loading.decisions import WaiverSpec
 
     return WaiverSpec
 

@@ -11,7 +11,7 @@ import pytest
 from gpustack.catalog import kubernetes
 from gpustack.catalog.crds import CRDS
 from gpustack.components import Compat, crds
-from gpustack.components.base import compat_inputs
+from gpustack.components.base import base_inputs
 from gpustack.components.dra.dra_driver_inputs import CRDS as DRA_CRDS
 from gpustack.components.nfd import nfd_inputs as nfd
 from gpustack.components.reconciler import node_policies_inputs as node_policies
@@ -100,14 +100,14 @@ def test_crds_have_no_prose() -> None:
 def test_the_catalogue_lists_every_crd() -> None:
     """A policy can leave to another owner exactly what gpustack can render."""
     assert sorted(CRDS) == sorted(path.stem for path in FOLDER.glob("*.yaml"))
-    assert {*DRA_CRDS, *nfd.CRDS, *compat_inputs.CRDS, node_policies.CRD} == set(CRDS)
+    assert {*DRA_CRDS, *nfd.CRDS, *base_inputs.CRDS, node_policies.CRD} == set(CRDS)
 
 
 def rendered_with(name: str, **sections: Any) -> dict[str, Body]:
     """What the component that the CRD NAME belongs to renders."""
     if name in DRA_CRDS:
         return rendered(gpuCluster={}, **sections)
-    if name in compat_inputs.CRDS:
+    if name in base_inputs.CRDS:
         return render(Compat, test_compat.inputs(**sections))
     if name == node_policies.CRD:
         return reconciler_tests.node_policies(**sections)

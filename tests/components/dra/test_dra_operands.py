@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from gpustack.cluster.resolve import resolve
-from gpustack.components.base import namespace_inputs as namespace
+from gpustack.components.base import base_inputs
 from gpustack.model import Body
 from tests.components.common import container, env, grants, mounts, pod_of
 from tests.components.dra.common import policy, rendered
@@ -45,10 +45,10 @@ def test_claims_of_an_administrator(name: str, template: str, claim: str, asked:
 
 def test_the_namespace_admits_them() -> None:
     """The namespace carries the label without which the API server refuses admin claims (2.5)."""
-    found = namespace.from_cluster(resolve(policy(gpuCluster={})))
+    found = base_inputs.namespace(resolve(policy(gpuCluster={})))
     assert found is not None
     assert found.admin_access
-    other = namespace.from_cluster(resolve(policy()))
+    other = base_inputs.namespace(resolve(policy()))
     assert other is not None
     assert not other.admin_access
 

@@ -333,6 +333,6 @@ def test_what_panels_show(tmp_path: Path, at: str, series: list[Series], shown: 
 
 def test_nobody_pays_who_asks_for_none() -> None:
     """Inputs are made without Grafana's builders: a render of what is in the cache doesn't load them."""
-    code = "import sys, gpustack.components.monitoring.dashboards_inputs, gpustack.checks.monitoring.dashboards"
+    code = "import sys, gpustack.components.monitoring.dashboards_inputs, gpustack.checks.monitoring.monitoring"
     loaded = f"{code}; sys.exit(any(name.startswith('grafana') for name in sys.modules))"
     assert subprocess.run([sys.executable, "-c", loaded], cwd=ROOT, check=False).returncode == 0

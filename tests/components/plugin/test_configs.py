@@ -11,8 +11,8 @@ from gpustack.catalog import gpus
 from gpustack.cluster.resolve import resolve
 from gpustack.components import Configs
 from gpustack.components.plugin import configs_inputs as configs
-from gpustack.components.plugin.device_plugin_inputs import plugin_config
-from gpustack.components.plugin.gfd_inputs import from_cluster as gfd_from_cluster
+from gpustack.components.plugin.plugin_inputs import gfd as gfd_from_cluster
+from gpustack.components.plugin.plugin_inputs import plugin_config
 from gpustack.model import FindingsError
 from tests.components.common import render, spec
 

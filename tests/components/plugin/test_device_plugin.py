@@ -8,7 +8,7 @@ import pytest
 
 from gpustack.cluster.resolve import resolve
 from gpustack.components import DevicePlugin
-from gpustack.components.plugin.device_plugin_inputs import DevicePluginInputs, PluginConfig, from_cluster
+from gpustack.components.plugin.plugin_inputs import DevicePluginInputs, PluginConfig, device_plugin
 from gpustack.model import Body
 from tests.components.common import common, container, env, grants, mounts, pod_of, render, spec, validation
 
@@ -212,8 +212,8 @@ def test_entry_point() -> None:
 
 def test_policy() -> None:
     """What the policy says reaches the inputs; off is off."""
-    assert from_cluster(resolve(spec(devicePlugin={"enabled": False}))) is None
-    found = from_cluster(
+    assert device_plugin(resolve(spec(devicePlugin={"enabled": False}))) is None
+    found = device_plugin(
         resolve(
             spec(
                 devicePlugin={"config": {"name": "c", "default": "d"}, "mps": {"root": "/m"}, "hostNetwork": True},
@@ -232,7 +232,7 @@ def test_policy() -> None:
         True,
     )
     assert found.config == PluginConfig(config_map="c", default="d", image="nvcr.io/nvidia/k8s-device-plugin:v0.20.0")
-    plain = from_cluster(resolve(spec()))
+    plain = device_plugin(resolve(spec()))
     assert plain is not None
     assert (plain.image, plain.config, plain.mig_strategy) == (
         "nvcr.io/nvidia/k8s-device-plugin:v0.20.0",

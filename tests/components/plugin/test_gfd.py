@@ -6,8 +6,7 @@ from typing import Any
 
 from gpustack.cluster.resolve import resolve
 from gpustack.components import GpuFeatureDiscovery
-from gpustack.components.plugin.device_plugin_inputs import PluginConfig
-from gpustack.components.plugin.gfd_inputs import GfdInputs, from_cluster
+from gpustack.components.plugin.plugin_inputs import GfdInputs, PluginConfig, gfd
 from gpustack.model import Body
 from tests.components.common import common, container, env, grants, mounts, pod_of, render, spec
 
@@ -98,8 +97,8 @@ def test_named_configurations() -> None:
 
 def test_policy() -> None:
     """What the policy says reaches the inputs; off is off; the configuration is the device plugin's."""
-    assert from_cluster(resolve(spec(gfd={"enabled": False}))) is None
-    found = from_cluster(
+    assert gfd(resolve(spec(gfd={"enabled": False}))) is None
+    found = gfd(
         resolve(
             spec(
                 gfd={"args": ["-x"]},

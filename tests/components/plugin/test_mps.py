@@ -6,8 +6,7 @@ from typing import Any
 
 from gpustack.cluster.resolve import resolve
 from gpustack.components import MpsControlDaemon
-from gpustack.components.plugin.device_plugin_inputs import PluginConfig
-from gpustack.components.plugin.mps_inputs import MpsInputs, from_cluster
+from gpustack.components.plugin.plugin_inputs import MpsInputs, PluginConfig, mps
 from gpustack.model import Body
 from tests.components.common import common, container, env, mounts, pod_of, render, spec
 
@@ -68,14 +67,14 @@ def test_named_configurations() -> None:
 
 def test_policy() -> None:
     """It goes with the device plugin: image, resources, root and network, but neither args nor env (5.2, 7.5)."""
-    assert from_cluster(resolve(spec(devicePlugin={"enabled": False}))) is None
+    assert mps(resolve(spec(devicePlugin={"enabled": False}))) is None
     section = {
         "args": ["--x"],
         "env": [{"name": "A", "value": "b"}],
         "hostNetwork": True,
         "resources": {"limits": {"cpu": "1"}},
     }
-    found = from_cluster(resolve(spec(devicePlugin=section, gds={"enabled": True})))
+    found = mps(resolve(spec(devicePlugin=section, gds={"enabled": True})))
     assert found is not None
     assert (found.args, found.env, found.gds) == ((), (), False)
     assert (found.host_network, found.resources) == (True, {"limits": {"cpu": "1"}})
@@ -85,5 +84,5 @@ def test_policy() -> None:
         == container(body, "mps-control-daemon-mounts")["resources"]
         == found.resources
     )
-    plain = from_cluster(resolve(spec()))
-    assert plain == from_cluster(resolve(spec(devicePlugin={"args": ["--x"], "env": [{"name": "A", "value": "b"}]})))
+    plain = mps(resolve(spec()))
+    assert plain == mps(resolve(spec(devicePlugin={"args": ["--x"], "env": [{"name": "A", "value": "b"}]})))

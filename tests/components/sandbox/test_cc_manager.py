@@ -8,7 +8,7 @@ import pytest
 
 from gpustack.cluster.resolve import resolve
 from gpustack.components import CcManager
-from gpustack.components.sandbox.cc_manager_inputs import CcManagerInputs, from_cluster
+from gpustack.components.sandbox.sandbox_inputs import CcManagerInputs, cc_manager
 from gpustack.model import Body
 from tests.components.common import container, env, pod_of, render, spec
 from tests.components.sandbox.common import machines
@@ -19,7 +19,7 @@ V25_10: dict[str, Any] = {"release": "v25.10.1", "ccManager": {"enabled": True}}
 
 def inputs(**sections: Any) -> CcManagerInputs:
     """The inputs for a policy with Kata containers and SECTIONS."""
-    found = from_cluster(resolve(machines(**{"sandboxWorkloads": {"mode": "kata"}, **sections})))
+    found = cc_manager(resolve(machines(**{"sandboxWorkloads": {"mode": "kata"}, **sections})))
     assert found is not None
     return found
 
@@ -31,16 +31,16 @@ def pod(**sections: Any) -> Body:
 
 def test_mode_kata_alone() -> None:
     """In mode kubevirt there is none, though its switch is on by default (1.3)."""
-    assert from_cluster(resolve(spec())) is None
-    assert from_cluster(resolve(machines())) is None
-    assert from_cluster(resolve(machines(sandboxWorkloads={"mode": "kata"}, ccManager={"enabled": False}))) is None
+    assert cc_manager(resolve(spec())) is None
+    assert cc_manager(resolve(machines())) is None
+    assert cc_manager(resolve(machines(sandboxWorkloads={"mode": "kata"}, ccManager={"enabled": False}))) is None
     assert inputs().mode == "on"
 
 
 def test_any_mode_in_v25_10() -> None:
     """It runs for all virtual machines there, once it is switched on (row 27)."""
-    assert from_cluster(resolve(machines(release="v25.10.1"))) is None
-    assert from_cluster(resolve(machines(**V25_10))) is not None
+    assert cc_manager(resolve(machines(release="v25.10.1"))) is None
+    assert cc_manager(resolve(machines(**V25_10))) is not None
 
 
 @pytest.mark.parametrize(("mode", "found"), [("devtools", "devtools"), ("off", "off")])

@@ -8,7 +8,7 @@ import yaml
 
 from gpustack.cluster.resolve import resolve
 from gpustack.components import KataManager
-from gpustack.components.sandbox.kata_manager_inputs import KataManagerInputs, from_cluster
+from gpustack.components.sandbox.sandbox_inputs import KataManagerInputs, kata_manager
 from gpustack.model import Body
 from tests.components.common import container, env, mounts, pod_of, render
 from tests.components.sandbox.common import machines
@@ -26,7 +26,7 @@ SECTION: dict[str, Any] = {
 
 def inputs(release: str = "v25.10.1", **sections: Any) -> KataManagerInputs:
     """The inputs for a policy of RELEASE with the manager on and SECTIONS."""
-    found = from_cluster(resolve(machines(**{"release": release, "kataManager": SECTION, **sections})))
+    found = kata_manager(resolve(machines(**{"release": release, "kataManager": SECTION, **sections})))
     assert found is not None
     return found
 
@@ -39,9 +39,9 @@ def rendered(**sections: Any) -> dict[str, Body]:
 def test_never_since_v26_7() -> None:
     """Deployed where it is on up to v26.3, never after (row 26)."""
     image = {"repository": "registry.example", "image": "kata-manager", "version": "1"}
-    assert from_cluster(resolve(machines(kataManager={**SECTION, **image}))) is None
+    assert kata_manager(resolve(machines(kataManager={**SECTION, **image}))) is None
     assert inputs("v26.3.1", kataManager={**SECTION, **image}).image == "registry.example/kata-manager:1"
-    assert from_cluster(resolve(machines(release="v25.10.1"))) is None
+    assert kata_manager(resolve(machines(release="v25.10.1"))) is None
 
 
 def test_runtime_classes() -> None:

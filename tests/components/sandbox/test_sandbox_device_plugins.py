@@ -10,8 +10,7 @@ import pytest
 
 from gpustack.cluster.resolve import resolve
 from gpustack.components import KataDevicePlugin, SandboxDevicePlugin
-from gpustack.components.sandbox import kata_device_plugin_inputs as kata_device_plugin
-from gpustack.components.sandbox import sandbox_device_plugin_inputs as sandbox_device_plugin
+from gpustack.components.sandbox import sandbox_inputs
 from gpustack.model import Body
 from tests.components.common import common, container, env, grants, mounts, pod_of, render, spec
 from tests.components.sandbox.common import machines
@@ -22,10 +21,10 @@ KUBEVIRT, KATA = "nvidia-sandbox-device-plugin", "nvidia-kata-sandbox-device-plu
 def bodies(name: str, **sections: Any) -> dict[str, Body]:
     """The objects of plugin NAME for a policy with virtual machines and SECTIONS."""
     if name == KUBEVIRT:
-        inputs = sandbox_device_plugin.from_cluster(resolve(machines(**sections)))
+        inputs = sandbox_inputs.sandbox_device_plugin(resolve(machines(**sections)))
         assert inputs is not None
         return render(SandboxDevicePlugin, inputs)
-    kata = kata_device_plugin.from_cluster(resolve(machines(sandboxWorkloads={"mode": "kata"}, **sections)))
+    kata = sandbox_inputs.kata_device_plugin(resolve(machines(sandboxWorkloads={"mode": "kata"}, **sections)))
     assert kata is not None
     return render(KataDevicePlugin, kata)
 
@@ -39,17 +38,20 @@ def test_the_mode_chooses_the_plugin() -> None:
     """kubevirt or kata, never both, and none without sandboxWorkloads (1.3)."""
     for mode, there in (("kubevirt", (True, False)), ("kata", (False, True))):
         policy = machines(sandboxWorkloads={"mode": mode})
-        found = (sandbox_device_plugin.from_cluster(resolve(policy)), kata_device_plugin.from_cluster(resolve(policy)))
+        found = (
+            sandbox_inputs.sandbox_device_plugin(resolve(policy)),
+            sandbox_inputs.kata_device_plugin(resolve(policy)),
+        )
         assert tuple(inputs is not None for inputs in found) == there
-    assert sandbox_device_plugin.from_cluster(resolve(spec())) is None
-    assert kata_device_plugin.from_cluster(resolve(spec())) is None
+    assert sandbox_inputs.sandbox_device_plugin(resolve(spec())) is None
+    assert sandbox_inputs.kata_device_plugin(resolve(spec())) is None
 
 
 def test_v25_10_knows_no_mode() -> None:
     """There the plugin for KubeVirt is deployed whatever the mode says (operator-releases.md 6.11)."""
     policy = machines(release="v25.10.1", sandboxWorkloads={"mode": "kata"}, kataSandboxDevicePlugin={"enabled": True})
-    assert sandbox_device_plugin.from_cluster(resolve(policy)) is not None
-    assert kata_device_plugin.from_cluster(resolve(policy)) is None
+    assert sandbox_inputs.sandbox_device_plugin(resolve(policy)) is not None
+    assert sandbox_inputs.kata_device_plugin(resolve(policy)) is None
 
 
 @pytest.mark.parametrize("name", [KUBEVIRT, KATA])
@@ -101,7 +103,9 @@ def test_waits(workload: str, file: str, passes: bool, tmp_path: Path) -> None:
 
 def test_pull_secrets() -> None:
     """The validator's first, then the plugin's, each once (4)."""
-    inputs = sandbox_device_plugin.from_cluster(resolve(machines(sandboxDevicePlugin={"imagePullSecrets": ["b", "a"]})))
+    inputs = sandbox_inputs.sandbox_device_plugin(
+        resolve(machines(sandboxDevicePlugin={"imagePullSecrets": ["b", "a"]}))
+    )
     assert inputs is not None
     check = common().validation.model_copy(update={"pull_secrets": ("a",)})
     inputs = inputs.model_copy(update={"common": inputs.common.model_copy(update={"validation": check})})

@@ -8,7 +8,7 @@ import pytest
 
 from gpustack.cluster.resolve import resolve
 from gpustack.components import SandboxValidator
-from gpustack.components.sandbox.sandbox_validator_inputs import SandboxValidatorInputs, from_cluster
+from gpustack.components.sandbox.sandbox_inputs import SandboxValidatorInputs, sandbox_validator
 from gpustack.model import Body
 from tests.components.common import container, env, mounts, pod_of, render, spec
 from tests.components.sandbox.common import machines
@@ -19,7 +19,7 @@ CHECKS = ["vfio-pci-validation", "vgpu-manager-validation", "vgpu-devices-valida
 
 def inputs(**sections: Any) -> SandboxValidatorInputs:
     """The inputs for a policy with virtual machines and SECTIONS."""
-    found = from_cluster(resolve(machines(**sections)))
+    found = sandbox_validator(resolve(machines(**sections)))
     assert found is not None
     return found
 
@@ -74,5 +74,5 @@ def test_the_end_removes_every_file() -> None:
 
 def test_when_it_is_there() -> None:
     """Wherever nodes may serve virtual machines (1.3)."""
-    assert from_cluster(resolve(spec())) is None
+    assert sandbox_validator(resolve(spec())) is None
     assert inputs().image

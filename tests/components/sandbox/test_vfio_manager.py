@@ -12,7 +12,7 @@ from gpustack.catalog.traits import Traits
 from gpustack.cluster.resolve import resolve
 from gpustack.components import VfioManager
 from gpustack.components.driver.driver_settings_inputs import Manager
-from gpustack.components.sandbox.vfio_manager_inputs import VfioManagerInputs, from_cluster
+from gpustack.components.sandbox.sandbox_inputs import VfioManagerInputs, vfio_manager
 from gpustack.components.scripts import script
 from gpustack.model import Body
 from tests.components.common import common, container, env, grants, mounts, pod_of, render, spec
@@ -108,10 +108,10 @@ def test_rights() -> None:
 
 def test_when_it_is_there() -> None:
     """With sandboxWorkloads on, whatever the pools serve, unless it is switched off (1.3); secrets in order (4)."""
-    assert from_cluster(resolve(spec())) is None
-    assert from_cluster(resolve(machines(vfioManager={"enabled": False}))) is None
+    assert vfio_manager(resolve(spec())) is None
+    assert vfio_manager(resolve(machines(vfioManager={"enabled": False}))) is None
     section = {"imagePullSecrets": ["own"], "driverManager": {"imagePullSecrets": ["first"]}}
-    found = from_cluster(resolve(machines(vfioManager=section)))
+    found = vfio_manager(resolve(machines(vfioManager=section)))
     assert found is not None
     assert found.pull_secrets == ("first", "own")
 

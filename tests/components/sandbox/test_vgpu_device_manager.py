@@ -9,7 +9,7 @@ from gpustack.catalog.traits import Traits
 from gpustack.cluster.resolve import resolve
 from gpustack.components import VgpuDeviceManager
 from gpustack.components.plugin.configs_inputs import from_cluster as configs
-from gpustack.components.sandbox.vgpu_device_manager_inputs import VgpuDeviceManagerInputs, from_cluster
+from gpustack.components.sandbox.sandbox_inputs import VgpuDeviceManagerInputs, vgpu_device_manager
 from gpustack.model import Body
 from tests.components.common import common, container, env, grants, mounts, pod_of, render, spec
 from tests.components.sandbox.common import machines
@@ -24,7 +24,7 @@ def rendered(changes: dict[str, Any] | None = None, **fields: Any) -> dict[str, 
 
 def inputs(**section: Any) -> VgpuDeviceManagerInputs:
     """The inputs for a policy whose SECTION vgpuDeviceManager is this."""
-    found = from_cluster(resolve(machines(vgpuDeviceManager=section)))
+    found = vgpu_device_manager(resolve(machines(vgpuDeviceManager=section)))
     assert found is not None
     return found
 
@@ -47,7 +47,7 @@ def test_own_sets() -> None:
     maps = configs(resolve(policy))
     assert maps is not None
     assert maps.config_maps == {"gpustack-vgpu-devices-config": {"config.yaml": "version: v1\n"}}
-    found = from_cluster(resolve(policy))
+    found = vgpu_device_manager(resolve(policy))
     assert found is not None
     assert found.config == "gpustack-vgpu-devices-config"
 
@@ -79,6 +79,6 @@ def test_rights() -> None:
 
 def test_when_it_is_there() -> None:
     """With sandboxWorkloads on, unless it is switched off (1.3)."""
-    assert from_cluster(resolve(spec())) is None
-    assert from_cluster(resolve(machines(vgpuDeviceManager={"enabled": False}))) is None
+    assert vgpu_device_manager(resolve(spec())) is None
+    assert vgpu_device_manager(resolve(machines(vgpuDeviceManager={"enabled": False}))) is None
     assert inputs().release == "v26.7.0"

@@ -10,7 +10,7 @@ from gpustack.cluster.resolve import resolve
 from gpustack.components import VgpuManager
 from gpustack.components.driver.driver_toolkit_inputs import DriverToolkit, driver_toolkits
 from gpustack.components.driver.driver_view import DriverView
-from gpustack.components.sandbox.vgpu_manager_inputs import VgpuManagerInputs, from_cluster
+from gpustack.components.sandbox.sandbox_inputs import VgpuManagerInputs, vgpu_manager
 from gpustack.model import Body, FindingsError
 from tests.components.common import container, env, mounts, pod_of, render, spec
 from tests.components.sandbox.common import MANAGER, POOLS, machines
@@ -30,7 +30,7 @@ RHCOS = [
 
 def inputs(**sections: Any) -> VgpuManagerInputs:
     """The inputs for a policy with virtual machines and SECTIONS."""
-    found = from_cluster(
+    found = vgpu_manager(
         resolve(machines(**{**sections, "vgpuManager": {**MANAGER, **sections.get("vgpuManager", {})}}))
     )
     assert found is not None
@@ -44,9 +44,9 @@ def rendered(**sections: Any) -> dict[str, Body]:
 
 def test_when_it_is_there() -> None:
     """With sandboxWorkloads and its own switch on; `drivers` replaces it (1.3)."""
-    assert from_cluster(resolve(spec(vgpuManager=MANAGER))) is None
-    assert from_cluster(resolve(machines())) is None
-    assert from_cluster(resolve(machines(vgpuManager=MANAGER, driver={"useNvidiaDriverCRD": True}))) is None
+    assert vgpu_manager(resolve(spec(vgpuManager=MANAGER))) is None
+    assert vgpu_manager(resolve(machines())) is None
+    assert vgpu_manager(resolve(machines(vgpuManager=MANAGER, driver={"useNvidiaDriverCRD": True}))) is None
     assert inputs().pods
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from gpustack.catalog import texts
-from gpustack.policy.configurations.vgpu_configs import read_vgpu_config
+from gpustack.policy.configurations.mig_configs import read_vgpu_config
 
 HEAD = "version: v1\nvgpu-configs:\n  default:\n"
 

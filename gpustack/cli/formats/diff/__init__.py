@@ -18,7 +18,7 @@ from ....review.impact.tiers import ROUTINE, named
 from ...common import counted
 
 if TYPE_CHECKING:
-    from ....policy.loading.acceptances import AcceptanceSpec
+    from ....policy.loading.decisions import AcceptanceSpec
     from ....review.diff.groups import Difference
     from ....review.impact.effects import Effect, Impact
 

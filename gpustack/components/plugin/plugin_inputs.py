@@ -1,4 +1,4 @@
-"""Inputs of the device plugin."""
+"""Inputs of the device plugin, of MPS and of GPU feature discovery: a function for each component, called as it is."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class DevicePluginInputs(OperandInputs):
     gdrcopy: bool = False
 
 
-def from_cluster(cluster: Cluster) -> DevicePluginInputs | None:
+def device_plugin(cluster: Cluster) -> DevicePluginInputs | None:
     """The inputs for CLUSTER, or None where the device plugin is off."""
     spec = cluster.spec
     section = spec.devicePlugin
@@ -62,3 +62,31 @@ def plugin_config(spec: ClusterPolicySpec) -> PluginConfig | None:
         image=image(spec, section, "devicePlugin"),
         pull_policy=pull_policy(section.imagePullPolicy),
     )
+
+
+class MpsInputs(DevicePluginInputs):
+    """As the device plugin's, without what only the plugin itself reads."""
+
+
+def mps(cluster: Cluster) -> MpsInputs | None:
+    """The inputs for CLUSTER, or None where the device plugin is off."""
+    plugin = device_plugin(cluster)
+    if plugin is None:
+        return None
+    return MpsInputs(**{**dict(plugin), "env": (), "args": (), "gds": False, "gdrcopy": False})
+
+
+class GfdInputs(OperandInputs):
+    """`mig_strategy` and `config` as for the device plugin: GFD labels what the plugin advertises."""
+
+    mig_strategy: str = ""
+    config: PluginConfig | None = None
+
+
+def gfd(cluster: Cluster) -> GfdInputs | None:
+    """The inputs for CLUSTER, or None where GFD is off."""
+    spec = cluster.spec
+    section = spec.gfd
+    if not section.enabled:
+        return None
+    return GfdInputs(**operand(spec, section, "gfd"), mig_strategy=spec.mig.strategy or "", config=plugin_config(spec))

@@ -1,0 +1,248 @@
+"""Inputs of what serves virtual machines and Kata containers, but for KubeVirt's: a function for each component, called
+as it is.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...catalog.releases import release
+from ...cluster.resolve import Cluster
+from ...cluster.workloads import DEFAULT_VGPU_CONFIG, Workload
+from ...policy.language.sandbox import KataManagerConfig
+from ...policy.language.spec import ClusterPolicySpec
+from ..driver.driver_files_inputs import config_map_keys
+from ..driver.driver_pools_inputs import VGPU_MANAGER, Target, targets
+from ..driver.driver_settings_inputs import Manager, driver_manager
+from ..driver.driver_toolkit_inputs import DriverToolkit, openshift_version
+from ..driver.driver_view import DriverView
+from ..parts.common_inputs import Inputs, OperandInputs, Pairs, dump, image, operand, pairs, served
+from ..plugin.configs_inputs import config_text, vgpu_config_map
+
+
+class VfioManagerInputs(OperandInputs):
+    """`manager` clears the node first."""
+
+    manager: Manager
+
+
+def vfio_manager(cluster: Cluster) -> VfioManagerInputs | None:
+    """None where no node serves virtual machines, and where the nodes bind their GPUs themselves."""
+    spec = cluster.spec
+    section = spec.vfioManager
+    if not cluster.sandbox or not section.enabled:
+        return None
+    shared = operand(spec, section, "vfioManager")
+    secrets = (*(section.driverManager.imagePullSecrets or ()), *shared["pull_secrets"])
+    manager = driver_manager(spec, section.driverManager, "vfioManager.driverManager")
+    return VfioManagerInputs(**{**shared, "pull_secrets": secrets}, manager=manager)
+
+
+class VgpuManagerPod(Inputs):
+    """What one DaemonSet runs, and where. `app` is its label and selector."""
+
+    name: str
+    app: str
+    node_selector: dict[str, str] = {}
+    image: str
+    toolkit: DriverToolkit | None = None
+
+
+class VgpuManagerInputs(OperandInputs):
+    """`manager` clears the node first; `modules` is a ConfigMap of kernel module parameters with its `module_keys`, ""
+    for none. `toolkit_resources` are those of the driver toolkit's sidecar, which is told of `gds` and `gdrcopy` as the
+    driver's is. `image` is that of the first pod.
+
+    Without node pools there are no `pods`: rights are there, and nothing runs.
+    """
+
+    manager: Manager
+    modules: str = ""
+    module_keys: tuple[str, ...] = ()
+    openshift_version: str = ""
+    toolkit_resources: dict[str, Any] | None = None
+    gds: bool = False
+    gdrcopy: bool = False
+    pods: tuple[VgpuManagerPod, ...] = ()
+
+
+def vgpu_manager(cluster: Cluster) -> VgpuManagerInputs | None:
+    """None where no node serves virtual machines, and where `drivers` has the vGPU manager (operator.md 1.3).
+
+    Raises FindingsError where a pool with vGPUs doesn't say its OS, or nothing says which keys the ConfigMap has.
+    """
+    spec = cluster.spec
+    section = spec.vgpuManager
+    if not cluster.sandbox or not section.enabled or spec.driver.useNvidiaDriverCRD:
+        return None
+    shared = operand(spec, section, "vgpuManager")
+    traits = shared["common"].traits
+    modules = (section.kernelModuleConfig.name or "") if traits.vgpu_manager_module_config else ""
+    path = "vgpuManager.kernelModuleConfig.name"
+    secrets = (*(section.driverManager.imagePullSecrets or ()), *shared["pull_secrets"])
+    return VgpuManagerInputs(
+        **{**shared, "pull_secrets": secrets},
+        manager=driver_manager(spec, section.driverManager, "vgpuManager.driverManager"),
+        modules=modules,
+        module_keys=tuple(config_map_keys(spec, modules, path)) if modules else (),
+        openshift_version=openshift_version(spec),
+        toolkit_resources=dump(spec.driver.resources),
+        gds=bool(spec.gds.enabled),
+        gdrcopy=bool(spec.gdrcopy.enabled),
+        pods=tuple(vgpu_manager_pod(spec, target) for target in targets(DriverView.section(cluster), VGPU_MANAGER)),
+    )
+
+
+def vgpu_manager_pod(spec: ClusterPolicySpec, target: Target) -> VgpuManagerPod:
+    """The pod for TARGET, with the image for its OS."""
+    return VgpuManagerPod(
+        name=target.name,
+        app=target.app,
+        node_selector=target.node_selector,
+        image=image(spec, spec.vgpuManager, "vgpuManager", suffix=target.os.tag),
+        toolkit=target.toolkit,
+    )
+
+
+DEFAULT_NAME = "default"
+
+
+class VgpuDeviceManagerInputs(OperandInputs):
+    """`config` is a ConfigMap of the policy, "" for the default one, which differs between releases; `default` the set
+    of devices of nodes that no label gives one.
+
+    What the ConfigMap holds isn't an input, on purpose: pods that restart for it would delete and make the devices of
+    all nodes at once. A new set comes to a node by its label.
+    """
+
+    config: str = ""
+    default: str = DEFAULT_NAME
+    release: str = ""
+
+
+def vgpu_device_manager(cluster: Cluster) -> VgpuDeviceManagerInputs | None:
+    """None where no node serves virtual machines, and where something else makes the devices."""
+    spec = cluster.spec
+    section = spec.vgpuDeviceManager
+    if not cluster.sandbox or not section.enabled:
+        return None
+    config = vgpu_config_map(spec).name
+    return VgpuDeviceManagerInputs(
+        **operand(spec, section, "vgpuDeviceManager"),
+        config=config,
+        default=section.config.default or DEFAULT_NAME,
+        release=spec.release if config in ("", DEFAULT_VGPU_CONFIG) else "",
+    )
+
+
+class CcManagerInputs(OperandInputs):
+    """`mode` is that of GPUs on nodes whose label nvidia.com/cc.mode says none: on, off, devtools or "" (not set)."""
+
+    mode: str = ""
+
+
+def cc_manager(cluster: Cluster) -> CcManagerInputs | None:
+    """None where no node serves Kata containers; releases before v26.3 run it for all virtual machines."""
+    spec = cluster.spec
+    section = spec.ccManager
+    for_all = not release(spec.release).traits.cc_manager_for_kata
+    if not cluster.sandbox or not section.enabled or not (for_all or cluster.kata):
+        return None
+    return CcManagerInputs(**operand(spec, section, "ccManager"), mode=section.defaultMode or "")
+
+
+class KataRuntimeClass(Inputs):
+    """A RuntimeClass and the labels of the nodes that it may run on, beside those of the manager's nodes."""
+
+    name: str
+    node_selector: dict[str, str] = {}
+
+
+class KataManagerInputs(OperandInputs):
+    """`config` is the manager's configuration file, `artifacts` the node's folder for guest kernels and images."""
+
+    config: str
+    artifacts: str
+    classes: tuple[KataRuntimeClass, ...] = ()
+
+
+def kata_manager(cluster: Cluster) -> KataManagerInputs | None:
+    """None where no node serves virtual machines, and in releases that never deploy it (operator-releases.md 6.13)."""
+    spec = cluster.spec
+    section = spec.kataManager
+    if not cluster.sandbox or not section.enabled or release(spec.release).traits.no_kata_manager:
+        return None
+    classes = section.config.runtimeClasses
+    return KataManagerInputs(
+        **operand(spec, section, "kataManager"),
+        config=config_text(configuration(spec, section.config)),
+        artifacts=section.config.artifactsDir,
+        classes=tuple(KataRuntimeClass(name=each.name, node_selector=dict(each.nodeSelector)) for each in classes),
+    )
+
+
+def configuration(spec: ClusterPolicySpec, section: KataManagerConfig) -> dict[str, Any]:
+    """The manager's configuration: the policy's SECTION as it is, with its default and without what is empty; images
+    by their mirrors.
+    """
+    classes = [each.model_dump(exclude_none=True) for each in section.runtimeClasses]
+    for each in classes:
+        if not each["nodeSelector"]:
+            del each["nodeSelector"]
+        if "artifacts" in each:
+            each["artifacts"] = {key: value for key, value in each["artifacts"].items() if value}
+            each["artifacts"]["url"] = served(spec, each["artifacts"]["url"])
+    content = {"artifactsDir": section.artifactsDir}
+    return {**content, "runtimeClasses": classes} if classes else content
+
+
+class SandboxValidatorInputs(OperandInputs):
+    """`workload` is what nodes without a label serve; `cc_manager` says whether the mode of GPUs for confidential
+    computing is checked."""
+
+    workload: Workload = "container"
+    cc_manager: bool = False
+    vfio_env: Pairs = ()
+    vgpu_manager_env: Pairs = ()
+    vgpu_devices_env: Pairs = ()
+
+
+def sandbox_validator(cluster: Cluster) -> SandboxValidatorInputs | None:
+    """None where no node serves virtual machines."""
+    spec = cluster.spec
+    if not cluster.sandbox:
+        return None
+    section = spec.validator
+    return SandboxValidatorInputs(
+        **operand(spec, section, "validator"),
+        workload=cluster.default_workload,
+        cc_manager=bool(spec.ccManager.enabled),
+        vfio_env=pairs(section.vfioPCI.env),
+        vgpu_manager_env=pairs(section.vgpuManager.env),
+        vgpu_devices_env=pairs(section.vgpuDevices.env),
+    )
+
+
+class SandboxDevicePluginInputs(OperandInputs):
+    """Nothing but the shared fields."""
+
+
+def sandbox_device_plugin(cluster: Cluster) -> SandboxDevicePluginInputs | None:
+    """None where no node serves virtual machines, and where they are Kata's."""
+    spec = cluster.spec
+    if not cluster.offered_to_kubevirt:
+        return None
+    return SandboxDevicePluginInputs(**operand(spec, spec.sandboxDevicePlugin, "sandboxDevicePlugin"))
+
+
+class KataDevicePluginInputs(OperandInputs):
+    """Nothing but the shared fields."""
+
+
+def kata_device_plugin(cluster: Cluster) -> KataDevicePluginInputs | None:
+    """None where no node serves Kata containers."""
+    spec = cluster.spec
+    section = spec.kataSandboxDevicePlugin
+    if not cluster.sandbox or not section.enabled or not cluster.kata:
+        return None
+    return KataDevicePluginInputs(**operand(spec, section, "kataSandboxDevicePlugin"))
