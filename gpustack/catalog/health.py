@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator
+from string import Template
 from typing import Any
 
 from gpustack.catalog import _data
@@ -16,6 +18,20 @@ def rules(detector: str) -> list[dict[str, Any]]:
 
 def rivals(platform: str | None, detectors: Iterable[str]) -> Iterator[str]:
     """Who repairs nodes by himself on PLATFORM, or where DETECTORS are: a sentence for each."""
-    known = _data.load("health")["rivals"]
-    yield from (text for name, text in known["platforms"].items() if name == platform)
-    yield from (text for name, text in known["detectors"].items() if name in set(detectors))
+    told = set(detectors)
+    for name, text in _data.load("health")["rivals"].items():
+        if name in told or (platform or "").startswith(name):
+            yield text
+
+
+def monitor() -> str:
+    """The file of node-problem-detector's system log monitor with the conditions of GPUs, as JSON."""
+    known = _data.load("health")["monitor"]
+    conditions, rules = [], []
+    for name, each in known["conditions"].items():
+        reason, message = each["well"]
+        pattern = Template(known["pattern"]).substitute(xids="|".join(map(str, each["xids"])))
+        conditions.append({"type": name, "reason": reason, "message": message})
+        rules.append({"type": "permanent", "condition": name, "reason": each["reason"], "pattern": pattern})
+    head = {"plugin": "kmsg", "logPath": "/dev/kmsg", "lookback": "5m", "bufferSize": 10, "source": "nvidia-gpu-monitor"}
+    return json.dumps({**head, "conditions": conditions, "rules": rules}, indent=2) + "\n"

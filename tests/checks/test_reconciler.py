@@ -274,9 +274,11 @@ def test_startup_taints_are_tolerated(store: Store) -> None:
 @pytest.mark.parametrize(
     ("platform", "health", "refused"),
     [
-        ("eks", {"detectors": ["eks"]}, True),
-        ("eks", {"detectors": ["eks"], "owner": "platform"}, False),
-        ("eks", {"detectors": ["eks"], "owner": "reconciler"}, False),
+        ("eks-al2023", {"detectors": ["eks"]}, True),
+        ("eks-bottlerocket", {"detectors": ["nodeProblemDetector"]}, True),
+        ("generic", {"detectors": ["eks"]}, True),
+        ("eks-al2023", {"detectors": ["eks"], "owner": "platform"}, False),
+        ("eks-ubuntu", {"detectors": ["eks"], "owner": "reconciler"}, False),
         ("generic", {"detectors": ["nvsentinel"]}, True),
         ("generic", {"detectors": ["nvsentinel"], "owner": "nvsentinel"}, False),
         ("generic", {"detectors": ["nodeProblemDetector"]}, False),
@@ -305,6 +307,7 @@ LOST = {"type": "GpuLost", "then": "drain"}
         ({"detectors": ["aks"], "reportOnlyUntil": "soon"}, ("reportOnlyUntil",)),
         ({"detectors": ["aks"], "maxShare": "0%"}, ("maxShare",)),
         ({"detectors": ["aks"], "maxNodes": 0}, ("maxNodes",)),
+        ({"detectors": ["aks"], "maxShare": "30%"}, ("maxShare",)),
     ],
 )
 def test_health_that_could_not_work(health: dict[str, Any], place: tuple[str | int, ...]) -> None:

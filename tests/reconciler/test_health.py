@@ -98,13 +98,86 @@ def test_one_after_the_other_no_more_than_the_limit() -> None:
     assert any("2 nodes are out of service for a fault, and 2 may be" in text for text in said)
 
 
-def test_the_budget_of_roll_outs_counts() -> None:
-    """Where as many nodes are out of service as may be, a fault takes none besides."""
-    history = faulty("GpuBad")
-    history.world.cordon("n1")
+@pytest.mark.parametrize("limit", [1, "34%"])
+def test_the_budget_of_roll_outs_counts(limit: int | str) -> None:
+    """Where as many nodes are out of service as may be, said as a number or as a share of five nodes (2, rounded up), a
+    fault takes none besides."""
+    history = faulty("GpuBad", 5, maxNodes=5, maxShare="100%")
+    history.world.server.edit(POLICIES, POOL, {"spec": {"upgrade": {"maxUnavailable": limit}}})
+    for name in ("n1", "n2")[: 1 if limit == 1 else 2]:
+        history.world.cordon(name)
     said = go(history, 20, 30)
     assert phases(history) == {}
     assert any(text.startswith("n0 budget") for text in said)
+
+
+@pytest.mark.parametrize("limit", [1, "20%"])
+def test_a_fault_counts_in_the_budget_of_roll_outs(limit: int | str) -> None:
+    """A node that is out for a fault is one of those that a roll-out may take: of five nodes it takes none besides, and
+    all once that one is back."""
+    history = faulty("GpuBad", 5)
+    go(history, 10, 30)
+    assert phases(history) == {"n0": "Quarantine"}
+    roll(history, maxUnavailable=limit)
+    said = go(history, 30, 30)
+    assert (phases(history), set(loaded(history))) == ({"n0": "Quarantine"}, {"1"})
+    assert any(text.startswith("n1 budget") for text in said)
+    history.world.tell("n0", "GpuBad", "False")
+    go(history, 200, 30)
+    assert set(loaded(history)) == {"2"}
+
+
+def test_the_shortest_heartbeat_of_a_type_counts() -> None:
+    """A condition has one heartbeat, whichever entry for its type says so: an entry of one's own before a detector's
+    takes nothing of that away."""
+    rules = [
+        {"type": "Lost", "messages": ["*once*"], "then": "report"},
+        {"type": "Lost", "then": "drain", "heartbeatSeconds": 900},
+    ]
+    history = faulty("GpuFatal", rules=rules)
+    history.world.tell("n0", "Lost", "True", lastHeartbeatTime="2020-01-01T00:00:00Z")
+    said = go(history, 20, 30)
+    assert phases(history) == {}
+    assert any("condition Lost has had no heartbeat" in text for text in said)
+
+
+def test_all_that_is_reported_is_told() -> None:
+    """A fault that is only reported hides none that counts soon."""
+    history = faulty("GpuNote")
+    history.world.tell("n0", "GpuBad", "True")
+    (said,) = go(history, 1)
+    assert "GpuNote=True (Xid79); only reported" in said
+    assert "GpuBad=True; it counts once" in said
+
+
+def test_a_policy_made_anew_gives_no_faulty_node_back() -> None:
+    """Its thirty days begin anew, and take no further node; one that is out for a fault stays so."""
+    history = faulty("GpuFatal", 4, reportOnlyUntil=None)
+    history.world.tick(31 * 86400)
+    history.world.tell("n0", "GpuFatal", "True")
+    go(history, 10, 15)
+    assert phases(history) == {"n0": "Acting"}
+    before = history.world.server.get(POLICIES, POOL)
+    history.world.server.remove(POLICIES, POOL)
+    go(history, 3, 15)
+    named = {"name": POOL, "annotations": before["metadata"].get("annotations", {})}
+    history.world.server.add(POLICIES, {**before, "metadata": named, "status": {}})
+    history.world.tell("n1", "GpuFatal", "True")
+    said = go(history, 100, 15)
+    assert list(phases(history)) == ["n0"]
+    assert history.world.cordoned("n0")
+    assert any(text.startswith("n1 health") and "only reported until" in text for text in said)
+
+
+def test_a_section_that_goes_is_no_end_of_the_fault() -> None:
+    """The node is given back, since nobody is to look any more, and nobody is told that its fault has gone."""
+    history = faulty("GpuFatal")
+    go(history, 10, 15)
+    history.world.server.edit(POLICIES, POOL, {"spec": {"health": None}})
+    said = go(history, 60, 30)
+    assert phases(history) == {}
+    assert any("nothing is done about its fault any more" in text for text in said)
+    assert not any("no fault is told of" in text for text in said)
 
 
 def test_flapping_takes_nobody() -> None:

@@ -12,10 +12,11 @@ from typing import ClassVar
 
 from ...api import keys
 from ...catalog import alerts as known
+from ...catalog import health
 from ...model import Body, Stage, docs
 from ..component import Component
 from ..monitoring.prometheus_rules import prometheus_rule
-from ..parts.kube import access, grant_here, metadata, rule, service, service_monitor
+from ..parts.kube import access, config_map, grant_here, metadata, rule, service, service_monitor
 from ..parts.pod import RESTRICTED, Container, Env, Pod, http_probe, sparse
 from .guards import admission_policy, flow_schema, lease_policy, pod_policy
 from .reconciler_inputs import ReconcilerInputs
@@ -23,6 +24,8 @@ from .reconciler_inputs import ReconcilerInputs
 NAME = "gpustack-reconciler"
 """Of every object, the Lease included."""
 LABELS = {"app": NAME}
+MONITOR = "nvidia-gpu-monitor"
+"""The ConfigMap for node-problem-detector, and the file in it."""
 PORT, PROBES = 8080, 8081
 """Of metrics, which others scrape, and of the kubelet's probes, so that neither stands in the other's way."""
 EVENTS = "default"
@@ -53,6 +56,8 @@ class Reconciler(Component[ReconcilerInputs]):
         yield from admission_policy(NAME, inputs)
         yield from lease_policy(NAME, inputs)
         yield from pod_policy(NAME, inputs)
+        if inputs.log_monitor:
+            yield config_map(MONITOR, inputs.log_monitor, {f"{MONITOR}.json": health.monitor()})
         if inputs.monitoring:
             labels = inputs.monitoring_labels
             yield service_monitor(NAME, inputs.namespace, port="metrics", job_label="app", labels=labels)

@@ -53,7 +53,7 @@ class ReconcilerInputs(ProgramInputs):
     it to its own. `flow_schema` is rendered along; `monitoring`: the Prometheus operator's CRDs are there,
     `monitoring_labels` are of what it reads, and a node that has been in one phase for `stuck_seconds` is worth an
     alert. `alerts`: they are rendered here, as the policy has no section of that name; those about faults of GPUs with
-    `health`.
+    `health`. `log_monitor`: the namespace of node-problem-detector, which gets its rules about GPUs.
     """
 
     replicas: int = own("reconciler.replicas")
@@ -70,6 +70,7 @@ class ReconcilerInputs(ProgramInputs):
     stuck_seconds: int = 7200
     alerts: bool = True
     health: bool = False
+    log_monitor: str = ""
 
     @property
     def deletes(self) -> bool:
@@ -103,6 +104,7 @@ def from_cluster(cluster: Cluster) -> ReconcilerInputs | None:
         stuck_seconds=stuck(section),
         alerts=not (spec.alerts and spec.alerts.enabled),
         health=section.health is not None,
+        log_monitor=(section.health and section.health.logMonitorNamespace) or "",
     )
 
 

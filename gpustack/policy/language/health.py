@@ -13,7 +13,7 @@ from pydantic import AfterValidator, Field, model_validator
 
 from .base import Section, items
 from .forms import form, refuse_as, refuse_at
-from .types import AtLeast0, AtLeast1, Day, LabelKey
+from .types import AtLeast0, AtLeast1, Day, DnsLabel, LabelKey
 
 KUBELET = ("Ready", "MemoryPressure", "DiskPressure", "PIDPressure", "NetworkUnavailable")
 """Conditions that Kubernetes acts on itself (kubernetes.io/docs/reference/node/node-status)."""
@@ -70,6 +70,9 @@ class Health(Section):
     reconciler; where somebody else may do so by himself it has to be said."""
     detectors: list[Literal["nvsentinel", "nodeProblemDetector", "aks", "eks"]] = items()
     """Whose conditions are known: what each means stands in the docs. Absent: none but `conditions`."""
+    logMonitorNamespace: DnsLabel | None = None
+    """Namespace of node-problem-detector, where the file with its rules about GPUs is rendered as a ConfigMap. Absent: it
+    has one already."""
     conditions: list[Condition] = items()
     """What further conditions mean, or these of a detector instead. Absent: nothing further."""
     reportOnlyUntil: Day | None = None
@@ -99,6 +102,11 @@ class Health(Section):
     def _sound(self) -> Health:
         if not (self.detectors or self.conditions):
             raise refuse_as("health", "nothing")
+        if self.logMonitorNamespace and "nodeProblemDetector" not in self.detectors:
+            raise refuse_at(("logMonitorNamespace",), refuse_as("health", "monitor"), self.logMonitorNamespace)
+        if int(self.maxShare.rstrip("%")) > int(self.breakerShare.rstrip("%")):
+            error = refuse_as("health", "never", most=self.maxShare, breaker=self.breakerShare)
+            raise refuse_at(("maxShare",), error, self.maxShare)
         for index, case in self._wrong():
             error = refuse_as("health", case, type=self.conditions[index].type, owner=self.owner)
             raise refuse_at(("conditions", index, "then"), error, self.conditions[index].then)

@@ -63,7 +63,7 @@ class Found:
 
 def look(known: Snapshot, view: View, policy: NodePolicy | None = None) -> Found:
     """What the conditions of the node tell by its policy, or where it has none by POLICY. Faults that are only reported
-    yet are not to act on."""
+    yet are not to act on; a node that is out for one stays so, though a NodePolicy made anew counts its days anew."""
     policy = view.policy or policy
     section = policy.spec.health if policy else None
     if policy is None or section is None:
@@ -71,14 +71,17 @@ def look(known: Snapshot, view: View, policy: NodePolicy | None = None) -> Found
     rules = known.health_rules[policy.uid]
     told = [_told(rules[each.type], each, known.now) for each in view.node.status.conditions if each.type in rules]
     faults = [each for each in told if isinstance(each, Fault)]
-    acting = [each for each in faults if each.rule.then != "report"] if acts_from(known, section) is None else []
+    out = bool(view.operation and view.operation.target.health)
+    counts = out or acts_from(known, section) is None
+    acting = [each for each in faults if counts and each.rule.then != "report"]
     unknown = next((each for each in told if isinstance(each, str)), "")
     return Found(acting, [each for each in faults if each not in acting], unknown)
 
 
 def _told(rules: Sequence[HealthRule], condition: NodeCondition, now: datetime) -> Fault | str | None:
     """What CONDITION tells by the RULES for its type: a fault, why it isn't known, or that all is well (None)."""
-    limit, beat = rules[0].heartbeatSeconds, condition.lastHeartbeatTime
+    beats, beat = (each.heartbeatSeconds for each in rules if each.heartbeatSeconds), condition.lastHeartbeatTime
+    limit = min(beats, default=0)
     if limit and (beat is None or now - beat > span(limit)):
         return f"condition {condition.type} has had no heartbeat since {f'{beat:%Y-%m-%dT%H:%MZ}' if beat else 'ever'}"
     if condition.status not in {"True", "False"}:
@@ -113,7 +116,7 @@ def reports(known: Snapshot, view: View) -> list[Why]:
     if found.faults and view.operation is None and not _lasts(known, view, found, section):
         said.append(f"{found.faults[0]}; it counts once it was told of for {section.holdSeconds} s without a break")
     said += [f"whether its GPUs work isn't known: {found.unknown}"] if found.unknown and not found.faults else []
-    return [("health", text) for text in said[:1]]
+    return [("health", few(said, NAMED))] if said else []
 
 
 def _lasts(known: Snapshot, view: View, found: Found, section: Health) -> bool:
@@ -124,10 +127,13 @@ def _lasts(known: Snapshot, view: View, found: Found, section: Health) -> bool:
 
 def unwell(known: Snapshot, view: View) -> str:
     """Why the node can't be called well yet; "" where it can."""
-    found, section = look(known, view), (view.policy and view.policy.spec.health) or Health()
+    said = view.policy.spec.health if view.policy else None
+    found, section = look(known, view), said or Health()
     well = known.seen.since(view.node.uid, "well", known.now, holds=found.state == "well")
     if found.state == "well" and well < span(section.settleSeconds):
-        return f"no fault is told of any more, for {int(well.total_seconds())} of {section.settleSeconds} s"
+        told = said is not None and not found.reported
+        what = "no fault is told of any more" if told else "nothing is done about its fault any more"
+        return f"{what}, for {int(well.total_seconds())} of {section.settleSeconds} s"
     return str(found.faults[0]) if found.faults else found.unknown
 
 

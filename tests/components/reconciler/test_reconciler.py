@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import re
 from typing import Any
 
 import pytest
 
 from gpustack.api import keys
+from gpustack.catalog._data import load
+from gpustack.catalog.health import rules as rules_of
 from gpustack.cluster.resolve import resolve
 from gpustack.components.reconciler.reconciler import EVENTS
 from gpustack.components.reconciler.reconciler_inputs import from_cluster
@@ -258,3 +261,30 @@ def test_shared_maintenance() -> None:
         "request.namespace == 'medik8s-leases' && object.metadata.?name.orValue('').startsWith('node-')"
     )
     assert not [name for name in program() if "maintenance" in name]
+
+
+SAID = {
+    "NvidiaGpuFatal": "NVRM: Xid (PCI:0000:3b:00): 79, pid='<unknown>', name=<unknown>, GPU has fallen off the bus.",
+    "NvidiaGpuReset": "NVRM: Xid (PCI:0000:05:00): 48, pid=1204, An uncorrectable double bit error (DBE) has been detected",
+    "NvidiaGpuDegraded": "NVRM: Xid (PCI:0000:c1:00): 63, pid=4242, name=python3, Row Remapper: New row marked for remapping",
+    "": "NVRM: Xid (PCI:0000:07:00): 43, pid=4242, name=python3, Ch 00000008",
+}
+"""Lines of the kernel's log, as in NVIDIA's pages about XIDs, and which condition each sets: a program's own fault none."""
+
+
+def test_rules_of_node_problem_detector() -> None:
+    """They are rendered where its pods are, on request alone; each line of the log sets the condition that it should,
+    for each condition there is a rule, and all XIDs that alerts call fatal are among them."""
+    section = {"detectors": ["nodeProblemDetector"], "logMonitorNamespace": "detector"}
+    body = program({"health": section})["ConfigMap/nvidia-gpu-monitor"]
+    assert body["metadata"]["namespace"] == "detector"
+    config = json.loads(body["data"]["nvidia-gpu-monitor.json"])
+    assert (config["plugin"], {each["type"] for each in config["rules"]}) == ("kmsg", {"permanent"})
+    rules = {each["condition"]: each["pattern"] for each in config["rules"]}
+    known = {each["type"] for each in rules_of("nodeProblemDetector")}
+    assert rules.keys() == {each["type"] for each in config["conditions"]} == known
+    for condition, line in SAID.items():
+        assert [name for name, pattern in rules.items() if re.fullmatch(pattern, line)] == [condition] * bool(condition)
+    fatal = [re.findall(r"\d+", rules[name].partition("): (")[2]) for name in ("NvidiaGpuFatal", "NvidiaGpuReset")]
+    assert {int(xid) for xids in fatal for xid in xids} == set(load("alerts")["fatal_xids"])
+    assert "ConfigMap/nvidia-gpu-monitor" not in program({"health": {"detectors": ["nodeProblemDetector"]}})
