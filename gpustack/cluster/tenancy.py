@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from ..api.keys import GPU
 from ..policy.language.tenancy import AS_SHARED, Part, Tenant
 from .capacity import PoolCapacity, Unit
 from .resolve import Cluster
@@ -76,9 +77,9 @@ def _of_pool(cluster: Cluster, tenant: Tenant, name: str, path: str) -> Iterator
                 f"GPUs of {name} are not handed out whole: one {resource} is {unit}",
                 f"write slices: {{{_called(unit)}: N}}, or a share",
             )
-        if number and queues and queues.kind == "kai" and unit.profile:
+        if number and queues and queues.kind == "kai" and (unit.profile or resource != GPU):
             raise Unheld(
-                f"queues of the KAI scheduler count GPUs, and one {resource} is {unit}",
+                f"queues of the KAI scheduler count {GPU}, and one {resource} is {unit}",
                 "give the tenant a pool of whole GPUs, or use queues of kind kueue",
             )
         if number:

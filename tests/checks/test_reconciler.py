@@ -188,6 +188,8 @@ def test_admission_policy(version: str, wanted: bool | None, refused: bool) -> N
     assert bool(found("GPU829", spec(cluster={"kubernetesVersion": version}, reconciler=section))) is refused
     guarded = spec(cluster={"kubernetesVersion": version}, guards={"mode": "Audit" if wanted else None})
     assert bool(found("GPU829", guarded)) is refused
+    tenancy = {"tenants": [{"name": "a"}], "admission": {"mode": "Deny" if wanted else None}}
+    assert bool(found("GPU829", spec(cluster={"kubernetesVersion": version}, tenancy=tenancy))) is refused
 
 
 def test_budgets() -> None:

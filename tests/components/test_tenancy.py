@@ -95,6 +95,15 @@ def test_what_is_not_there(part: Body, pools: tuple[Body, ...], reason: str) -> 
     assert reason in unheld.why
 
 
+def test_queues_of_kai_count_whole_gpus() -> None:
+    """The KAI scheduler counts nvidia.com/gpu: GPUs under another name would be nobody's quota."""
+    renamed = {**SHARED, "sharing": {"timeSlicing": {"replicas": 4, "renameByDefault": True}}}
+    tenants = [{"name": "a", "pools": {"shared": {"slices": {"gpu": 8}}}}]
+    for pool, refused in ((renamed, True), (SHARED, False)):
+        cluster = resolve(spec(nodePools=[pool], tenancy={"tenants": tenants, "queues": {"kind": "kai"}}))
+        assert bool(cluster.tenancy[1]) is refused
+
+
 @pytest.mark.parametrize("namespace", ["gpu-operator", "kube-system", "openshift-monitoring"])
 def test_namespaces_of_the_cluster(namespace: str) -> None:
     """The stack's namespace is no tenant's: a quota of 0 there would end the validator's pods."""

@@ -137,7 +137,11 @@ def test_the_ninth_slice(plane: ControlPlane) -> None:
 
 def test_good_pods(plane: ControlPlane) -> None:
     """Pods that ask for what they are given, and pods that ask for no GPU, are taken."""
-    for body in (slices(1), gpus(4), pod("team-a"), pod("team-b"), mounting(gpus(1), "/data/sets")):
+    nothing = changed(pod("team-a", **{"nvidia.com/gpu": 0}), tolerations=[], priorityClassName=None)
+    nothing["metadata"]["labels"] = {}
+    once = {"resources": {"limits": {"nvidia.com/gpu": "4"}}}
+    before = changed(gpus(4), initContainers=[container(**once)])
+    for body in (slices(1), gpus(4), pod("team-a"), pod("team-b"), mounting(gpus(1), "/data/sets"), nothing, before):
         assert refused(plane, body["metadata"]["namespace"], body) == ""
 
 
@@ -162,6 +166,13 @@ def test_defaults_of_containers(plane: ControlPlane) -> None:
         "/run/./nvidia",
         "/run",
         "/run/cdi/",
+        "/usr/local/nvidia/toolkit",
+        "/usr/lib/x86_64-linux-gnu",
+        "/opt/cni/bin",
+        "/var/lib/rancher/rke2",
+        "/var/lib/containers/storage",
+        "/var/spool/cron/crontabs",
+        "/root/.ssh",
     ],
 )
 def test_folders_of_the_node(plane: ControlPlane, path: str) -> None:
@@ -206,6 +217,23 @@ BAD: dict[str, tuple[Body, str]] = {
     "a power over the node": (
         changed(pod("team-b"), containers=[container(securityContext={"capabilities": {"add": ["SYS_ADMIN"]}})]),
         "no power over its node",
+    ),
+    **{
+        f"a power over the node as {name}": (
+            changed(pod("team-b"), initContainers=[container(securityContext={"capabilities": {"add": [name]}})]),
+            "no power over its node",
+        )
+        for name in ("sys_admin", "CAP_SYS_ADMIN", "cap_sys_ptrace", "all")
+    },
+    "more, while a sidecar runs": (
+        changed(
+            pod("team-b"),
+            initContainers=[
+                container(restartPolicy="Always", resources={"limits": {"nvidia.com/gpu": "2"}}),
+                {**container(resources={"limits": {"nvidia.com/gpu": "3"}}), "name": "next"},
+            ],
+        ),
+        "asks for 4 GPUs or slices at most",
     ),
     "the node's processes": (changed(pod("team-b"), hostPID=True), "shares no processes"),
     "more, with a sidecar": (

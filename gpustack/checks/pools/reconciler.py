@@ -112,6 +112,8 @@ def admission_policy_of_old_kubernetes(cluster: Cluster) -> Iterator[Hit]:
         yield hit("spec.reconciler.admissionPolicy", "reconciler", minor=minor)
     if old and spec.guards.mode in {"Deny", "Audit"}:
         yield hit("spec.guards.mode", "guards", minor=minor)
+    if old and spec.tenancy and spec.tenancy.tenants and spec.tenancy.admission.mode == "Deny":
+        yield hit("spec.tenancy.admission.mode", "tenants", minor=minor)
 
 
 @rule("GPU830", "warning")

@@ -6,10 +6,13 @@ from collections import Counter
 from collections.abc import Iterator
 
 from ...cluster.resolve import Cluster
+from ..objects.gaps import BUILT_IN
 from ..rule import Hit, hit, rule
 
 BELIEVES = "ACCEPT_NVIDIA_VISIBLE_DEVICES_ENVVAR_WHEN_UNPRIVILEGED"
 """The toolkit's variable for whether it believes an image that says which GPUs are visible."""
+
+CLASS = "PriorityClass"
 
 
 @rule("GPU730", "error")
@@ -59,12 +62,15 @@ def images_are_believed(cluster: Cluster) -> Iterator[Hit]:
 @rule("GPU734", "warning")
 def one_name_for_several_things(cluster: Cluster) -> Iterator[Hit]:
     """A tenant is given something whose name is that of something else in another pool."""
+    queues = cluster.spec.tenancy.queues if cluster.spec.tenancy else None
     for grant in cluster.tenancy[0]:
         for pool in cluster.capacity:
             other = pool.units.get(grant.resource)
-            if other is not None and other != grant.unit:
+            whole = other is not None and not any(unit.shared_by > 1 or unit.profile for unit in (other, grant.unit))
+            if other is not None and other != grant.unit and not (whole and queues and queues.kind == "kueue"):
                 yield hit(
                     grant.path,
+                    "whole" if whole else "parts",
                     tenant=grant.tenant,
                     resource=grant.resource,
                     of=grant.pool,
@@ -72,3 +78,19 @@ def one_name_for_several_things(cluster: Cluster) -> Iterator[Hit]:
                     given=grant.unit,
                     other=other,
                 )
+
+
+@rule("GPU735", "error")
+def priorities_of_nobody(cluster: Cluster) -> Iterator[Hit]:
+    """A tenant's pods need a PriorityClass that isn't there."""
+    spec = cluster.spec
+    if spec.tenancy is None:
+        return
+    there = {name for kind, name in BUILT_IN if kind == CLASS} | {each.name for each in spec.tenancy.priorities}
+    there |= {each.name for each in spec.references if each.kind == CLASS}
+    there |= {each["metadata"]["name"] for each in spec.extraObjects if each["kind"] == CLASS}
+    for index, tenant in enumerate(spec.tenancy.tenants):
+        for place, name in enumerate(tenant.priorities):
+            if name not in there:
+                path = f"spec.tenancy.tenants[{index}].priorities[{place}]"
+                yield hit(path, tenant=tenant.name, name=name)

@@ -12,7 +12,11 @@ from ...policy.language.tenancy import Admission, Tenancy, Tenant
 from ..parts.common_inputs import Inputs
 
 HARD = ("NoSchedule", "NoExecute")
-NODE_DIRS = ("/dev", "/proc", "/sys", "/etc", "/run", "/var/run", "/var/lib/containerd", "/var/lib/docker")
+NODE_DIRS = (
+    *("/dev", "/proc", "/sys", "/etc", "/run", "/var/run", "/usr", "/lib", "/lib64", "/bin", "/sbin", "/boot", "/root"),
+    *("/opt/cni", "/opt/nvidia", "/var/spool/cron", "/var/snap"),
+    *(f"/var/lib/{name}" for name in ("containerd", "containers", "docker", "etcd", "rancher", "k0s")),
+)
 """Folders by which a container reaches GPUs that it didn't ask for: devices, sockets of runtimes and drivers, and what
 the node runs as it is told there.
 """

@@ -22,7 +22,8 @@ SHARES = "gpustack.dev/shares-gpu"
 KINDS = ("containers", "initContainers", "ephemeralContainers")
 VISIBLE = "NVIDIA_VISIBLE_DEVICES"
 POWERS = ("ALL", "SYS_ADMIN", "SYS_PTRACE", "SYS_MODULE", "SYS_RAWIO", "DAC_READ_SEARCH", "BPF")
-"""Capabilities by which a process leaves its container."""
+"""Capabilities by which a process leaves its container. Runtimes read them in small letters too, and CRI-O with CAP_
+before them (cri-o, server/container_create.go)."""
 HARMLESS = ("", "none", "void")
 """Values of that variable by which no GPU is visible (the container toolkit's documentation of it)."""
 
@@ -76,7 +77,8 @@ def rules(inputs: TenancyInputs, said: AdmissionInputs) -> Iterator[tuple[str, s
         f"a tenant's pod doesn't set {VISIBLE}: it gets the GPUs that it asks for",
         none(f"each.?env.orValue([]).exists(item, {visible})"),
     )
-    powers = f"each.?securityContext.capabilities.add.orValue([]).exists(one, one in {listed(POWERS)})"
+    named = f"one.upperAscii().replace('CAP_', '') in {listed(POWERS)}"
+    powers = f"each.?securityContext.capabilities.add.orValue([]).exists(one, {named})"
     yield "a tenant's pod has no power over its node", none(powers)
     yield "a tenant's pod shares no processes with its node", "!object.spec.?hostPID.orValue(false)"
     for one in inputs.resources:
@@ -106,8 +108,10 @@ def of(tenant: Hold, resources: tuple[Offered, ...]) -> Iterator[tuple[str, str]
         each = " + ".join(f"quantity({limit(one)}.orValue('0')).asInteger()" for one in resources)
         most = tenant.max_per_pod
         beside = "object.spec.?initContainers.orValue([]).filter(each, each.?restartPolicy.orValue('') == 'Always')"
-        main = f"object.spec.containers.map(each, {each}).sum() + {beside}.map(each, {each}).sum() <= {most}"
-        before = f"object.spec.?initContainers.orValue([]).all(each, {each} <= {most})"
+        beside = f"{beside}.map(each, {each}).sum()"
+        main = f"object.spec.containers.map(each, {each}).sum() + {beside} <= {most}"
+        before = f"each.?restartPolicy.orValue('') == 'Always' || {each} + {beside} <= {most}"
+        before = f"object.spec.?initContainers.orValue([]).all(each, {before})"
         what = f"a pod of {tenant.name} asks for {most} GPUs or slices at most"
         yield what, f"{others} || {main} && {before}"
 
@@ -119,7 +123,7 @@ def none(condition: str) -> str:
 
 def asks(resources: Iterable[Offered]) -> str:
     """The expression that a container asks for one of RESOURCES."""
-    named = " || ".join(f"{limit(one)}.hasValue()" for one in resources) or "false"
+    named = " || ".join(f"{limit(one)}.orValue('0') != '0'" for one in resources) or "false"
     return "(" + " || ".join(f"object.spec.?{kind}.orValue([]).exists(each, {named})" for kind in KINDS[:2]) + ")"
 
 
