@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import functools
+from datetime import datetime, timedelta
 from importlib import resources
+from zoneinfo import ZoneInfo
 
 from gpustack.catalog._lookup import UnknownName, nearest
+
+YEAR = 2027
+"""Of which the changes of clocks are looked at: when they are is no matter, and the same on every day of a render."""
 
 
 class UnknownTimeZone(UnknownName):
@@ -23,3 +28,14 @@ def known(name: str) -> str:
     if name not in names():
         raise UnknownTimeZone(name, nearest(name, names()))
     return name
+
+
+@functools.cache
+def offsets(name: str) -> frozenset[int]:
+    """By how many minutes clocks of the zone NAME are ahead of UTC at any time of a year; nothing where there is none."""
+    if name not in names():
+        return frozenset()
+    with resources.files("tzdata").joinpath("zoneinfo", *name.split("/")).open("rb") as file:
+        zone = ZoneInfo.from_file(file)
+    days = (datetime(YEAR, 1, 1, tzinfo=zone) + timedelta(days=days) for days in range(0, 365, 7))
+    return frozenset(int((day.utcoffset() or timedelta(0)).total_seconds()) // 60 for day in days)

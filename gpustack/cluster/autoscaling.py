@@ -13,7 +13,7 @@ from string import Template
 from typing import TYPE_CHECKING, Any
 
 from ..api.keys import GPU
-from ..catalog import _data, node_labels
+from ..catalog import _data, node_labels, time_zones
 
 if TYPE_CHECKING:
     from ..policy.language.autoscaling import Karpenter, NodeGroup
@@ -104,22 +104,29 @@ def overlay(pool: Pool) -> dict[str, int]:
 
 
 def closed(windows: Sequence[Window]) -> list[tuple[str, int]]:
-    """When all WINDOWS, whose zone is UTC, are closed: cron line and minutes of each such time of the week. Cron's week
-    begins on Sunday (nodes.md 1.4).
+    """When all WINDOWS are closed: cron line in UTC, and minutes, of each such time of the week; ("", WEEK) for always.
+    Cron's week begins on Sunday (nodes.md 1.4). Where clocks change they are open when they are so by either.
     """
-    open_ = bytearray(WEEK)
-    for window in windows:
-        hour, minute = map(int, window.start.split(":"))
-        for day in window.days or DAYS:
-            first = DAYS.index(day) * DAY + hour * 60 + minute
-            for offset in range(window.hours * 60):
-                open_[(first + offset) % WEEK] = 1
-    starts = [at for at in range(WEEK) if not open_[at] and open_[at - 1]]
+    open_ = set[int]()
+    for zone in {each.timeZone for each in windows}:
+        local = {at for each in windows if each.timeZone == zone for at in _minutes(each)}
+        by_clock = [{(at - offset) % WEEK for at in local} for offset in time_zones.offsets(zone)]
+        open_ |= set.intersection(*by_clock) if by_clock else set()
+    if not open_:
+        return [("", WEEK)] if windows else []
     found = []
-    for start in starts if windows else ():
-        length = next(n for n in range(1, WEEK) if open_[(start + n) % WEEK])
+    for start in (at for at in range(WEEK) if at not in open_ and (at - 1) % WEEK in open_):
+        length = next(n for n in range(1, WEEK) if (start + n) % WEEK in open_)
         found.append((f"{start % 60} {start // 60 % 24} * * {start // DAY}", length))
     return found
+
+
+def _minutes(window: Window) -> Iterator[int]:
+    """The minutes of the week at which WINDOW is open, by its own clock."""
+    hour, minute = map(int, window.start.split(":"))
+    for day in window.days or DAYS:
+        first = DAYS.index(day) * DAY + hour * 60 + minute
+        yield from range(first, first + window.hours * 60)
 
 
 def problems(pool: Pool) -> Iterator[Problem]:

@@ -106,7 +106,10 @@ def test_a_roll_out_and_karpenter_keep_to_one_budget() -> None:
         {"nodes": "2", "reasons": paced},
         {"nodes": "0", "schedule": "0 6 * * 0", "duration": "160h0m", "reasons": paced},
     ]
-    assert refused(cluster(upgrade={"windows": [{**window, "timeZone": "Europe/Berlin"}]}), "GPU752")
+    short = {"windows": [{**window, "hours": 1, "timeZone": "Europe/Berlin"}]}
+    assert objects(cluster(upgrade=short))["NodePool"]["disruption"]["budgets"][-1] == {"nodes": "0", "reasons": paced}
+    assert refused(cluster(upgrade=short), "GPU752")
+    assert not refused(cluster(upgrade={"windows": [{**window, "timeZone": "Europe/Berlin"}]}), "GPU752")
 
 
 @pytest.mark.parametrize(
@@ -124,6 +127,28 @@ def test_when_windows_are_closed(windows: list[Body], shut: list[tuple[str, int]
     assert closed([Window.model_validate(each) for each in windows]) == shut
     opened = sum(each["hours"] * 60 * len(each.get("days") or range(7)) for each in windows)
     assert not windows or sum(length for _, length in shut) == 7 * 24 * 60 - opened
+
+
+@pytest.mark.parametrize(
+    ("windows", "shut"),
+    [
+        ([{"days": ["sat"], "start": "22:00", "hours": 8, "timeZone": "Europe/Berlin"}], [("0 4 * * 0", 161 * 60)]),
+        ([{"days": ["mon"], "start": "00:00", "hours": 2, "timeZone": "Asia/Kolkata"}], [("30 20 * * 0", 166 * 60)]),
+        ([{"start": "12:00", "hours": 1, "timeZone": "America/New_York"}], [("", 7 * 24 * 60)]),
+        ([{"start": "12:00", "hours": 1, "timeZone": "Mars/Olympus"}], [("", 7 * 24 * 60)]),
+        (
+            [
+                {"days": ["sat"], "start": "22:00", "hours": 4, "timeZone": "Europe/Berlin"},
+                {"days": ["sun"], "start": "02:00", "hours": 4, "timeZone": "Europe/Berlin"},
+            ],
+            [("0 4 * * 0", 161 * 60)],
+        ),
+    ],
+)
+def test_windows_of_other_zones(windows: list[Body], shut: list[tuple[str, int]]) -> None:
+    """Berlin is one or two hours ahead of UTC, New York four or five behind, India always 5:30 ahead: a window is open
+    in UTC while it is so by each of its clocks. Two that follow each other are one, and nobody knows Olympus."""
+    assert closed([Window.model_construct(**{"days": [], **each}) for each in windows]) == shut
 
 
 @pytest.mark.parametrize(

@@ -35,12 +35,12 @@ def another_instance_type(cluster: Cluster) -> Iterator[Hit]:
 
 
 @rule("GPU752", "warning")
-def windows_in_another_zone(cluster: Cluster) -> Iterator[Hit]:
-    """Karpenter is to keep to windows whose time zone it doesn't know."""
+def windows_that_clocks_close(cluster: Cluster) -> Iterator[Hit]:
+    """Karpenter is to keep to windows that the change of clocks leaves no time of."""
     for pool in cluster.pools:
-        zones = [each.timeZone for each in pool.budget.windows if each.timeZone != "UTC"]
-        if pool.said.autoscaling.karpenter and zones:
-            yield hit(f"{pool.path}.autoscaling.karpenter", of=pool.name, zone=zones[0])
+        shut = autoscaling.closed(pool.budget.windows)
+        if pool.said.autoscaling.karpenter and shut == [("", autoscaling.WEEK)]:
+            yield hit(f"{pool.path}.autoscaling.karpenter", of=pool.name, zone=pool.budget.windows[0].timeZone)
 
 
 @rule("GPU753", "note")

@@ -101,7 +101,11 @@ def _budgets(pool: Pool) -> list[Body]:
     budget = pool.budget
     numbers = dict.fromkeys([str(budget.unavailable), *([str(budget.parallel)] if budget.parallel else [])])
     shut = [
-        {"nodes": "0", "schedule": schedule, "duration": f"{length // 60}h{length % 60}m", "reasons": PACED}
+        {
+            "nodes": "0",
+            **({"schedule": schedule, "duration": f"{length // 60}h{length % 60}m"} if schedule else {}),
+            "reasons": PACED,
+        }
         for schedule, length in autoscaling.closed(budget.windows)
     ]
     return [*({"nodes": number, "reasons": PACED} for number in numbers), *shut]
