@@ -7,6 +7,7 @@ or a label of discovery starts no node. So labels, taints and resources are thos
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from string import Template
@@ -21,7 +22,8 @@ if TYPE_CHECKING:
     from .pool import Pool
 
 INSTANCE = "node.kubernetes.io/instance-type"
-NODEPOOL = "karpenter.sh/nodepool"
+NODEPOOL, CAPACITY = "karpenter.sh/nodepool", "karpenter.sh/capacity-type"
+ARCH = "kubernetes.io/arch"
 DISCOVERED = (node_labels.PREFIX, "feature.node.kubernetes.io/")
 DAYS = ("sun", "mon", "tue", "wed", "thu", "fri", "sat")
 DAY, WEEK = 24 * 60, 7 * 24 * 60
@@ -149,7 +151,21 @@ def _karpenter(pool: Pool, said: Karpenter, path: str) -> Iterator[Problem]:
         yield problem(pool, f"{pool.path}.count", "least", least=pool.said.count.min)
     if "kind" not in node_class(pool, said):
         yield problem(pool, f"{path}.nodeClass", "class", platform=pool.spec.cluster.platform or "generic")
-    domains = facts()["karpenter"]["restricted"]
+    told = {ARCH: pool.arch, INSTANCE: said.instanceTypes, CAPACITY: said.capacityTypes}
+    told |= {key: value for key, value in pool.said.nodeSelector.items() if not (key == INSTANCE and told[INSTANCE])}
+    if said.instanceTypes and INSTANCE in pool.said.nodeSelector:
+        yield problem(pool, f"{path}.instanceTypes", "twice", key=INSTANCE)
+    if "nodes" in said.limits:
+        yield problem(pool, f"{path}.limits.nodes", "nodes")
+    for index, each in enumerate(said.requirements):
+        at = f"{path}.requirements[{index}]"
+        if each.key.startswith(DISCOVERED) or each.key == NODEPOOL or _restricted(each.key):
+            yield problem(pool, at, "requirement", key=each.key)
+        elif told.get(each.key):
+            yield problem(pool, at, "twice", key=each.key)
+    keys = {*(key for key, value in told.items() if value), *(each.key for each in said.requirements)}
+    if INSTANCE not in keys and not any(each.startswith("karpenter.") and each != CAPACITY for each in keys):
+        yield problem(pool, path, "any")
     for key, value in pool.said.nodeSelector.items():
         at = f"{pool.path}.nodeSelector.{key}"
         if key == NODEPOOL:
@@ -157,8 +173,14 @@ def _karpenter(pool: Pool, said: Karpenter, path: str) -> Iterator[Problem]:
                 yield problem(pool, at, "nodepool", key=key, value=value)
         elif key.startswith(DISCOVERED):
             yield problem(pool, at, "discovered", key=key)
-        elif not known_before(key) and (key in domains or key.partition("/")[0] in domains):
+        elif _restricted(key):
             yield problem(pool, at, "restricted", key=key)
+
+
+def _restricted(key: str) -> bool:
+    """Whether Karpenter's API refuses the label KEY: its domain, or one below it, is Karpenter's own."""
+    domains, whose = facts()["karpenter"]["restricted"], key.partition("/")[0]
+    return not known_before(key) and (key in domains or any(f".{whose}".endswith(f".{each}") for each in domains))
 
 
 def _group(pool: Pool, said: NodeGroup, path: str) -> Iterator[Problem]:
@@ -175,6 +197,9 @@ def _group(pool: Pool, said: NodeGroup, path: str) -> Iterator[Problem]:
     for taint in startup_taints(pool) if "arguments" in known and at_zero else ():
         if not taint.key.startswith(facts()["startup"]):
             yield problem(pool, path, "startup", key=taint.key, prefix=facts()["startup"])
+    taints = Counter(each.key for each in pool.said.taints)
+    if "taint" in known and taints and (most := taints.most_common(1)[0])[1] > 1:
+        yield problem(pool, f"{pool.path}.taints", "taints", key=most[0])
     if told == "one" and len(offered) > 1:
         yield problem(pool, path, "one", offered=words)
     if kind == "clusterApi" and not {"cpu", "memory"} <= said.resources.keys():

@@ -269,13 +269,39 @@ def test_the_script_sets_up_and_is_content(host: Path) -> None:
     assert tree(host) == after
 
 
-def test_the_script_says_what_it_cannot_do(host: Path) -> None:
-    """Another kernel than the one that is held is told, and a containerd that doesn't read the drop-in stops it."""
-    assert f"not {KERNEL}" in run(host, made("shell", {"pinKernel": True}), "check", "6.8.0-60-generic").stdout
-    (host / "etc/containerd/config.toml").write_text("version = 3\n")
-    ran = run(host, made("shell", {"containerdDropIn": DROP_IN}), "apply")
+@pytest.mark.parametrize("mode", ["check", "apply"])
+def test_another_kernel_is_not_held(host: Path, mode: str) -> None:
+    """The kernel that is wanted couldn't be installed any more: the script says so and holds nothing."""
+    ran = run(host, made("shell", {"pinKernel": True}), mode, "6.8.0-60-generic")
     assert ran.returncode == 1
-    assert "doesn't import" in ran.stderr
+    assert f"not {KERNEL}" in ran.stdout
+    assert not (host / "etc/apt/preferences.d/gpustack-kernel").exists()
+
+
+@pytest.mark.parametrize(
+    ("config", "reads"),
+    [
+        ("version = 3\n", False),
+        ('version = 3\n# imports = ["/etc/containerd/conf.d/*.toml"]\n', False),
+        ("imports = [\n  '/etc/other/*.toml', # ours\n  '/etc/containerd/conf.d/*.toml',\n]\n", True),
+    ],
+)
+def test_a_drop_in_that_nobody_reads(host: Path, config: str, reads: bool) -> None:
+    """It is told in each run, by `check` too, and isn't written; an import may stand on several lines."""
+    (host / "etc/containerd/config.toml").write_text(config)
+    script = made("shell", {"containerdDropIn": DROP_IN})
+    assert ("doesn't import" in run(host, script, "check").stdout) is not reads
+    for _ in range(2):
+        assert run(host, script, "apply").returncode == (0 if reads else 1)
+    assert (host / DROPPED[1:]).exists() is reads
+
+
+def test_pages_that_the_kernel_does_not_find(host: Path) -> None:
+    """Where it takes another number than it was given, the host restarts for it."""
+    (host / "proc/sys/vm/nr_hugepages").unlink()
+    (host / "proc/sys/vm/nr_hugepages").symlink_to("/dev/null")
+    assert run(host, made("shell", {"hugePages": {"2Mi": 512}}), "apply").returncode == 0
+    assert (host / "run/gpustack-host.reboot").exists()
 
 
 @pytest.mark.parametrize(
@@ -302,7 +328,10 @@ def test_what_is_refused(host: Body, word: str) -> None:
     ("host", "said", "at"),
     [
         ({"vfio": ["10de:2330"], "iommu": "intel"}, {}, "vfio"),
-        ({"vfio": ["15b3:101e"]}, {}, ""),
+        ({"vfio": ["15b3:101e"]}, {}, "vfio"),
+        ({"containerdDropIn": DROP_IN}, {"platform": "rke2"}, "containerdDropIn"),
+        ({"containerdDropIn": DROP_IN}, {"platform": "k0s"}, "containerdDropIn"),
+        ({"containerdDropIn": DROP_IN}, {"containerRuntime": "cri-o"}, "containerdDropIn"),
         ({"iommu": "amd"}, {"arch": "arm64"}, "iommu"),
         ({"pinKernel": True}, {"kernel": None}, "pinKernel"),
         ({"blockNouveau": True, "machineConfigPool": "gpu"}, {}, "machineConfigPool"),
@@ -310,4 +339,4 @@ def test_what_is_refused(host: Body, word: str) -> None:
 )
 def test_contradictions(host: Body, said: Body, at: str) -> None:
     """What contradicts the rest of the policy is an error at its place."""
-    assert refused(cluster(host, **said), "GPU491") == [f"spec.nodePools[0].host{f'.{at}' if at else ''}"]
+    assert refused(cluster(host, **said), "GPU491") == [f"spec.nodePools[0].host.{at}"]

@@ -31,6 +31,18 @@ L4: Body = {
 SHARED = {"timeSlicing": {"replicas": 4}}
 RENAMED = {"timeSlicing": {"replicas": 4, "renameByDefault": True}}
 IDS = itertools.count()
+AT = "spec.nodePools[0].autoscaling.karpenter"
+EFFECTS = ("NoSchedule", "NoExecute")
+
+
+def karpenter(**said: Any) -> Body:
+    """A pool of Karpenter's, with what is SAID besides."""
+    return {"karpenter": {"nodeClass": "gpu", **said}}
+
+
+def need(key: str) -> Body:
+    """A requirement on the label KEY."""
+    return {"key": key, "operator": "In", "values": ["a"]}
 
 
 def cluster(platform: str = "eks-al2023", pool: Body = L4, **said: Any) -> Cluster:
@@ -200,6 +212,29 @@ def test_karpenter_knows_what_nodes_will_offer(said: Body, offered: dict[str, st
             "spec.nodePools[0].nodeSelector.kubernetes.io/hostname",
             "gives to no node",
         ),
+        (
+            {"nodeSelector": {"a.karpenter.sh/b": "c", TYPE: "g6.2xlarge"}},
+            "spec.nodePools[0].nodeSelector.a.karpenter.sh/b",
+            "gives to no node",
+        ),
+        ({"nodeSelector": {"example.com/team": "a"}}, f"{AT}", "which instances"),
+        ({"autoscaling": karpenter(instanceTypes=["g6.xlarge"])}, f"{AT}.instanceTypes", "said twice"),
+        ({"autoscaling": karpenter(limits={"nodes": 3})}, f"{AT}.limits.nodes", "said twice"),
+        ({"autoscaling": karpenter(requirements=[need(TYPE)])}, f"{AT}.requirements[0]", "said twice"),
+        (
+            {"autoscaling": karpenter(capacityTypes=["spot"], requirements=[need("karpenter.sh/capacity-type")])},
+            f"{AT}.requirements[0]",
+            "said twice",
+        ),
+        *(
+            ({"autoscaling": karpenter(requirements=[need(key)])}, f"{AT}.requirements[0]", "doesn't know")
+            for key in ("kubernetes.io/hostname", "karpenter.sh/nodepool", "karpenter.sh/x", "nvidia.com/gpu.product")
+        ),
+        (
+            {"autoscaling": {"nodeGroup": {}}, "taints": [{"key": "a", "effect": e} for e in EFFECTS]},
+            "spec.nodePools[0].taints",
+            "one tag",
+        ),
         ({"sharing": RENAMED, "autoscaling": {"nodeGroup": {"kind": "gke"}}}, "spec.nodePools[0].count", "whole GPUs"),
         (
             {"sharing": RENAMED, "count": 1, "autoscaling": {"nodeGroup": {"kind": "gke"}}},
@@ -223,11 +258,12 @@ def test_what_an_autoscaler_cannot_be_told(said: Body, path: str, word: str) -> 
 
 def test_the_label_of_its_node_pool_selects() -> None:
     """Karpenter sets karpenter.sh/nodepool itself: it is no requirement and no label."""
-    where = cluster(nodeSelector={"karpenter.sh/nodepool": "small"})
+    types = {"karpenter": {"nodeClass": "gpu", "instanceTypes": ["g6.2xlarge"]}}
+    where = cluster(nodeSelector={"karpenter.sh/nodepool": "small"}, autoscaling=types)
     template = objects(where)["NodePool"]["template"]
     assert not refused(where)
     assert "metadata" not in template
-    assert [each["key"] for each in template["spec"]["requirements"]] == ["kubernetes.io/os"]
+    assert [each["key"] for each in template["spec"]["requirements"]] == ["kubernetes.io/os", TYPE]
 
 
 def test_instance_types_have_their_gpus() -> None:
@@ -269,7 +305,10 @@ def test_annotations_of_a_machine_deployment() -> None:
 
 
 def test_options_of_clouds() -> None:
-    """What the clouds' own commands take; labels that a cloud sets itself are left to it."""
+    """What the clouds' own commands take, both of two taints with one key; labels that a cloud sets itself are left to
+    it."""
+    both = [{"key": "a", "value": "b", "effect": each} for each in EFFECTS]
+    assert "--node-taints=a=b:NoSchedule,a=b:NoExecute" in group("gke", taints=both).splitlines()
     own = {"example.com/team": "a", "cloud.google.com/gke-accelerator": "nvidia-l4"}
     assert group("gke", nodeSelector=own).splitlines()[1:] == [
         "--enable-autoscaling",

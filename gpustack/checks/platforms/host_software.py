@@ -16,6 +16,7 @@ from ...cluster.drivers import system_of
 from ...cluster.resolve import Cluster, resolve
 from ...model import Body, dotted
 from ...policy.language import images
+from ...policy.language.cluster import platform_of
 from ...policy.language.driver import Rdma
 from ...policy.language.spec import ClusterPolicySpec
 from ..objects.references import pod_template
@@ -24,6 +25,8 @@ from ..rule import Hit, hit, rule
 MODULE_FILES = ("nvidia.conf", "nvidia-uvm.conf", "nvidia-modeset.conf", "nvidia-peermem.conf")
 """The files of module parameters that the driver container reads (NVIDIA GPU Operator documentation, custom driver
 parameters)."""
+CONFIG = "/etc/containerd/config.toml"
+"""Where containerd's configuration is, unless the platform brings a containerd of its own."""
 
 
 @rule("GPU454", "error")
@@ -135,22 +138,22 @@ def system_takes_no_such_setting(cluster: Cluster) -> Iterator[Hit]:
 def host_against_the_policy(cluster: Cluster) -> Iterator[Hit]:
     """What is set up on nodes contradicts what else the policy says of them."""
     named = Counter(pool.said.host.machineConfigPool for pool in cluster.pools)
+    own = platform_of(cluster.spec.cluster).containerd
     for pool in cluster.pools:
-        host, path, of = pool.said.host, f"{pool.path}.host", pool.name
-        if host.fabricManager and pool.driver is not None:
-            yield hit(f"{path}.fabricManager", "brought", of=of)
-        if pool.workload == "container" and any(each.startswith(f"{VENDOR.lower()}:") for each in host.vfio):
-            yield hit(f"{path}.vfio", "containers", of=of)
-        if host.vfio and not host.iommu and pool.arch != "arm64":
-            yield hit(path, "iommu", of=of)
-        if host.iommu and pool.arch == "arm64":
-            yield hit(f"{path}.iommu", "arm", of=of)
-        if host.pinKernel and not pool.said.kernel:
-            yield hit(f"{path}.pinKernel", "kernel", of=of)
-        if host.machineConfigPool and not cluster.on_openshift:
-            yield hit(f"{path}.machineConfigPool", "openshift", of=of)
-        if host.machineConfigPool and named[host.machineConfigPool] > 1:
-            yield hit(f"{path}.machineConfigPool", "twice", of=of)
+        host, ours = pool.said.host, pool.workload == "container"
+        where = own.config if own and own.config != CONFIG else f"files of {pool.engine}"
+        for item, case, wrong in (
+            ("fabricManager", "brought", host.fabricManager and pool.driver is not None),
+            ("vfio", "containers", ours and any(each.startswith(f"{VENDOR.lower()}:") for each in host.vfio)),
+            ("vfio", "iommu", host.vfio and not host.iommu and pool.arch != "arm64"),
+            ("iommu", "arm", host.iommu and pool.arch == "arm64"),
+            ("pinKernel", "kernel", host.pinKernel and not pool.said.kernel),
+            ("containerdDropIn", "elsewhere", host.containerdDropIn and where != "files of containerd"),
+            ("machineConfigPool", "openshift", host.machineConfigPool and not cluster.on_openshift),
+            ("machineConfigPool", "twice", host.machineConfigPool and named[host.machineConfigPool] > 1),
+        ):
+            if wrong:
+                yield hit(f"{pool.path}.host.{item}", case, of=pool.name, host=f"{pool.path}.host", where=where)
 
 
 @rule("GPU492", "warning")

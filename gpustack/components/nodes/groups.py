@@ -38,9 +38,9 @@ def text(pool: Pool) -> str:
     return head + emit_value(capacities(pool, said) if kind == "clusterApi" else tags(pool, said, known))
 
 
-def _taints(taints: Iterable[Taint]) -> dict[str, str]:
-    """TAINTS as texts by key. Those that go by themselves are no part of what is simulated."""
-    return {each.key: f"{each.value or ''}:{each.effect}" for each in taints}
+def _taints(taints: Iterable[Taint]) -> list[tuple[str, str]]:
+    """TAINTS as keys and texts. Those that go by themselves are no part of what is simulated."""
+    return [(each.key, f"{each.value or ''}:{each.effect}") for each in taints]
 
 
 def _labels(pool: Pool) -> dict[str, str]:
@@ -61,7 +61,7 @@ def tags(pool: Pool, said: NodeGroup, known: dict[str, Any]) -> dict[str, str]:
     """The tags by name."""
     escaped = str.maketrans(known.get("escaped", {}))
     sizes = {name: str(amount) for name, amount in said.resources.items()}
-    parts = {"label": _labels(pool), "taint": _taints(pool.said.taints), "resource": sizes | _offered(pool)}
+    parts = {"label": _labels(pool), "taint": dict(_taints(pool.said.taints)), "resource": sizes | _offered(pool)}
     return {
         Template(known[part]).substitute(key=key.translate(escaped)): value
         for part, values in parts.items()
@@ -79,7 +79,7 @@ def capacities(pool: Pool, said: NodeGroup) -> dict[str, str]:
         found |= {"gpu-type": kinds[0], "gpu-count": _offered(pool)[kinds[0]]}
     found["maxPods"] = str(said.maxPods or "")
     found["labels"] = ",".join(f"{key}={value}" for key, value in _labels(pool).items())
-    found["taints"] = ",".join(f"{key}={value}" for key, value in _taints(pool.said.taints).items())
+    found["taints"] = ",".join(f"{key}={value}" for key, value in _taints(pool.said.taints))
     count = pool.said.count
     sizes = {f"{SIZE}-min-size": str(count.min), f"{SIZE}-max-size": str(count.max)} if count else {}
     return sizes | {f"{CAPACITY}/{name}": value for name, value in found.items() if value}
@@ -89,7 +89,7 @@ def arguments(pool: Pool, known: dict[str, Any]) -> Iterator[str]:
     """The options of a cloud's command, a line each."""
     sign, between = (" ", " ") if known.get("words") else ("=", ",")
     labels = [f"{key}={value}" for key, value in given_labels(pool).items() if key.partition("/")[0] not in CLOUDS]
-    taints = [f"{key}={value}" for key, value in _taints([*pool.said.taints, *startup_taints(pool)]).items()]
+    taints = [f"{key}={value}" for key, value in _taints([*pool.said.taints, *startup_taints(pool)])]
     if pool.said.count:
         yield known["enable"]
         yield f"{known['least']}{sign}{pool.said.count.min}"

@@ -26,28 +26,33 @@ restart() {
 }
 
 file() { # PATH CONTENT
+  case $1 in /etc/containerd/*) containerd_reads "$1" ;; esac
   if [ -f "$root$1" ] && printf '%s' "$2" | cmp -s - "$root$1"; then return; fi
   if differs "file $1"; then
     mkdir -p "$root${1%/*}"
     printf '%s' "$2" >"$root$1.gpustack-new"
     chmod 0644 "$root$1.gpustack-new"
     mv -f "$root$1.gpustack-new" "$root$1"
-    case $1 in /etc/containerd/*) containerd_reads "$1" ;; esac
+    case $1 in /etc/containerd/*) systemctl try-restart containerd.service ;; esac
   fi
 }
 
 containerd_reads() { # PATH
-  if ! grep -qs '^imports *=.*/etc/containerd/conf\.d/' "$root/etc/containerd/config.toml"; then
-    echo "error: /etc/containerd/config.toml doesn't import $1: add imports = [\"/etc/containerd/conf.d/*.toml\"]" >&2
+  if sed 's/#.*//' "$root/etc/containerd/config.toml" 2>/dev/null | tr '\n' ' ' |
+    grep -q 'imports *= *\[[^]]*/etc/containerd/conf\.d/'; then return; fi
+  if differs "/etc/containerd/config.toml doesn't import $1"; then
+    echo "error: add imports = [\"/etc/containerd/conf.d/*.toml\"] to it, and run this again" >&2
     exit 1
   fi
-  systemctl try-restart containerd.service
 }
 
 sysctl_is() { # KEY VALUE
   at="$root/proc/sys/$(printf '%s' "$1" | tr . /)"
   if [ "$(cat "$at" 2>/dev/null)" = "$2" ]; then return; fi
-  if differs "sysctl $1"; then printf '%s\n' "$2" >"$at" || restart; fi
+  if differs "sysctl $1"; then
+    printf '%s\n' "$2" >"$at" || true
+    if [ "$(cat "$at" 2>/dev/null)" != "$2" ]; then restart; fi # as with large pages in memory that is in use
+  fi
 }
 
 absent() { # MODULE
@@ -96,8 +101,10 @@ arguments() { # ARGUMENT...
 
 held() { # KERNEL
   if [ "$(uname -r)" != "$1" ]; then
-    echo "differs: the host runs kernel $(uname -r), not $1: install that one, and restart"
-    differences=1
+    if differs "the host runs kernel $(uname -r), not $1"; then
+      echo "error: install that one, restart, and run this again: what is held now couldn't be installed" >&2
+      exit 1
+    fi
   fi
   if command -v apt-get >/dev/null; then
     file /etc/apt/preferences.d/gpustack-kernel "Package: linux-image-* linux-headers-* linux-modules-*
