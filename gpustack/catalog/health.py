@@ -33,5 +33,11 @@ def monitor() -> str:
         pattern = Template(known["pattern"]).substitute(xids="|".join(map(str, each["xids"])))
         conditions.append({"type": name, "reason": reason, "message": message})
         rules.append({"type": "permanent", "condition": name, "reason": each["reason"], "pattern": pattern})
-    head = {"plugin": "kmsg", "logPath": "/dev/kmsg", "lookback": "5m", "bufferSize": 10, "source": "nvidia-gpu-monitor"}
+    head = {
+        "plugin": "kmsg",
+        "logPath": "/dev/kmsg",
+        "lookback": "5m",
+        "bufferSize": 10,
+        "source": "nvidia-gpu-monitor",
+    }
     return json.dumps({**head, "conditions": conditions, "rules": rules}, indent=2) + "\n"

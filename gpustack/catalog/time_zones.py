@@ -32,7 +32,7 @@ def known(name: str) -> str:
 
 @functools.cache
 def offsets(name: str) -> frozenset[int]:
-    """By how many minutes clocks of the zone NAME are ahead of UTC at any time of a year; nothing where there is none."""
+    """By how many minutes clocks of the zone NAME are ahead of UTC in the course of a year; none for no zone."""
     if name not in names():
         return frozenset()
     with resources.files("tzdata").joinpath("zoneinfo", *name.split("/")).open("rb") as file:

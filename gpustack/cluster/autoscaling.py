@@ -151,21 +151,9 @@ def _karpenter(pool: Pool, said: Karpenter, path: str) -> Iterator[Problem]:
         yield problem(pool, f"{pool.path}.count", "least", least=pool.said.count.min)
     if "kind" not in node_class(pool, said):
         yield problem(pool, f"{path}.nodeClass", "class", platform=pool.spec.cluster.platform or "generic")
-    told = {ARCH: pool.arch, INSTANCE: said.instanceTypes, CAPACITY: said.capacityTypes}
-    told |= {key: value for key, value in pool.said.nodeSelector.items() if not (key == INSTANCE and told[INSTANCE])}
-    if said.instanceTypes and INSTANCE in pool.said.nodeSelector:
-        yield problem(pool, f"{path}.instanceTypes", "twice", key=INSTANCE)
     if "nodes" in said.limits:
         yield problem(pool, f"{path}.limits.nodes", "nodes")
-    for index, each in enumerate(said.requirements):
-        at = f"{path}.requirements[{index}]"
-        if each.key.startswith(DISCOVERED) or each.key == NODEPOOL or _restricted(each.key):
-            yield problem(pool, at, "requirement", key=each.key)
-        elif told.get(each.key):
-            yield problem(pool, at, "twice", key=each.key)
-    keys = {*(key for key, value in told.items() if value), *(each.key for each in said.requirements)}
-    if INSTANCE not in keys and not any(each.startswith("karpenter.") and each != CAPACITY for each in keys):
-        yield problem(pool, path, "any")
+    yield from _instances(pool, said, path)
     for key, value in pool.said.nodeSelector.items():
         at = f"{pool.path}.nodeSelector.{key}"
         if key == NODEPOOL:
@@ -175,6 +163,25 @@ def _karpenter(pool: Pool, said: Karpenter, path: str) -> Iterator[Problem]:
             yield problem(pool, at, "discovered", key=key)
         elif _restricted(key):
             yield problem(pool, at, "restricted", key=key)
+
+
+def _instances(pool: Pool, said: Karpenter, path: str) -> Iterator[Problem]:
+    """What is said twice of instances, or of labels that they don't have; and whether anything is."""
+    fields = {ARCH: pool.arch, INSTANCE: said.instanceTypes, CAPACITY: said.capacityTypes}
+    told = {*pool.said.nodeSelector, *(key for key, value in fields.items() if value)}
+    if said.instanceTypes and INSTANCE in pool.said.nodeSelector:
+        yield problem(pool, f"{path}.instanceTypes", "twice", key=INSTANCE)
+    for index, each in enumerate(said.requirements):
+        at = f"{path}.requirements[{index}]"
+        if each.key.startswith(DISCOVERED) or each.key == NODEPOOL or _restricted(each.key):
+            yield problem(pool, at, "requirement", key=each.key)
+        elif each.key in told:
+            yield problem(pool, at, "twice", key=each.key)
+    domains = {key.partition("/")[0] for key in (*told, *(each.key for each in said.requirements))} - {"karpenter.sh"}
+    if INSTANCE not in {*told, *(each.key for each in said.requirements)} and not any(
+        each.startswith("karpenter.") for each in domains
+    ):
+        yield problem(pool, path, "any")
 
 
 def _restricted(key: str) -> bool:

@@ -71,8 +71,8 @@ class Health(Section):
     detectors: list[Literal["nvsentinel", "nodeProblemDetector", "aks", "eks"]] = items()
     """Whose conditions are known: what each means stands in the docs. Absent: none but `conditions`."""
     logMonitorNamespace: DnsLabel | None = None
-    """Namespace of node-problem-detector, where the file with its rules about GPUs is rendered as a ConfigMap. Absent: it
-    has one already."""
+    """Namespace of node-problem-detector, where its rules about GPUs are rendered, as a ConfigMap. Absent: it has some
+    already."""
     conditions: list[Condition] = items()
     """What further conditions mean, or these of a detector instead. Absent: nothing further."""
     reportOnlyUntil: Day | None = None

@@ -265,11 +265,11 @@ def test_shared_maintenance() -> None:
 
 SAID = {
     "NvidiaGpuFatal": "NVRM: Xid (PCI:0000:3b:00): 79, pid='<unknown>', name=<unknown>, GPU has fallen off the bus.",
-    "NvidiaGpuReset": "NVRM: Xid (PCI:0000:05:00): 48, pid=1204, An uncorrectable double bit error (DBE) has been detected",
-    "NvidiaGpuDegraded": "NVRM: Xid (PCI:0000:c1:00): 63, pid=4242, name=python3, Row Remapper: New row marked for remapping",
+    "NvidiaGpuReset": "NVRM: Xid (PCI:0000:05:00): 48, pid=1204, An uncorrectable double bit error (DBE)",
+    "NvidiaGpuDegraded": "NVRM: Xid (PCI:0000:c1:00): 63, name=python3, Row Remapper: New row marked",
     "": "NVRM: Xid (PCI:0000:07:00): 43, pid=4242, name=python3, Ch 00000008",
 }
-"""Lines of the kernel's log, as in NVIDIA's pages about XIDs, and which condition each sets: a program's own fault none."""
+"""Lines of the kernel's log, as in NVIDIA's pages about XIDs, and what each sets: a fault of a program nothing."""
 
 
 def test_rules_of_node_problem_detector() -> None:
