@@ -69,7 +69,7 @@ def document(plan: Plan, cluster: str) -> str:
 
     inside = cluster and plan.engine.runs_inside(plan)
     where = f"the cluster {cluster}" if inside else f"the cluster in which {plan.engine.title} runs"
-    what = printable(plan.url if plan.oci else plan.path(plan.folder(cluster)))
+    what = printable(plan.of(cluster).url if plan.oci else plan.path(plan.folder(cluster)))
     pushed = "is pushed" if plan.oci else "is committed and pushed"
     often = "once, and again when it changes" if plan.oci else "once"
     head = (

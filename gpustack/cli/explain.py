@@ -45,7 +45,7 @@ def run(options: argparse.Namespace) -> int:
     except NotSetError as error:
         return answer(options.format, 0, {"values": []}, [error.findings[0].what])
     data = [{"path": dotted(row.path), **_row(row.value, row.origin, row.location), **_below(row)} for row in told]
-    return answer(options.format, 0, {"values": data}, map(Code, lines(told)))
+    return answer(options.format, 0, {"values": data}, map(Code, lines(told, loaded.name)))
 
 
 def renderer(path: Path) -> dict[str, Any]:
@@ -63,14 +63,20 @@ def renderer(path: Path) -> dict[str, Any]:
     return {**made, "value": by.version, **(said or {"origin": "lock", "where": brought.LOCK})}
 
 
-def lines(told: Sequence[Explained]) -> Iterator[str]:
-    """What is TOLD, for people: a value with who wrote it, and what it took the place of, once where that is a list."""
+def lines(told: Sequence[Explained], cluster: str) -> Iterator[str]:
+    """What is TOLD of CLUSTER, for people: a value with who wrote it, and what it took the place of, once where that is
+    a list.
+    """
+    from ..policy.language.repository import CLUSTER
+
     rows = [(f"{dotted(row.path)}: {shown(row.value)}", row) for row in told]
     width = max((len(left) for left, _ in rows), default=0)
     said: set[str] = set()
     for left, row in rows:
         where = str(row.location)
         yield f"{left:<{min(width, 90) + 2}}  {_kind(row.origin)}: {where}" if where else left
+        if row.path == ("gitops", "repository", "url") and CLUSTER in str(row.value):
+            yield f"    which is {str(row.value).replace(CLUSTER, cluster)}"
         for value, origin, location in row.overrides:
             line = f"    overrides {_kind(origin)}: {location}  {shown(value)}"
             if (origin.kind in {"layer", "change"} or isinstance(value, list | dict)) and line not in said:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import stat
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
@@ -70,8 +71,14 @@ def remove_files(out: Path, paths: Iterator[str] | list[str]) -> None:
 
 
 def scan_files(out: Path, cluster: str) -> Seen:
-    """How what is there for CLUSTER looks from outside. Raises OSError."""
-    return [item for folder in folders_of(out, cluster) for item in scan(out / folder)]
+    """How what is there for CLUSTER looks from outside, and in whose folder. Raises OSError."""
+    seen: Seen = []
+    for engine in engines_in(out):
+        with contextlib.suppress(FileNotFoundError):
+            path = f"{out}/{FOLDER}/{engine}/{cluster}"
+            mode = os.lstat(path).st_mode
+            seen += [(engine, mode), *(scan(path) if stat.S_ISDIR(mode) else ())]
+    return seen
 
 
 def sweep_files(out: Path) -> None:

@@ -24,16 +24,19 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from dataclasses import replace as changed_copy
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..gitops.place import FOLDER
 from ..model import OutputError
 from ..text.regular import read_regular
-from . import beside
+from . import beside, foreign
 from .cache import digest
-from .folders import Seen, above, carry, exchange, read, recover, regular_files, scan, walk
-from .index import INDEX, SCRATCH, index_data, index_of, read_index, without_project, write_index
+from .folders import Seen, above, carry, exchange, read, recover, scan, walk
+from .index import INDEX, SCRATCH, claims, index_data, index_of, read_index, without_project, write_index
 from .refusals import said
+
+if TYPE_CHECKING:
+    from .foreign import Thing
 
 HEADER = "# Rendered by gpustack from "
 
@@ -119,17 +122,25 @@ def header(source: str) -> str:
     return f'{HEADER}{shown}; change that and run "gpustack render".\n'
 
 
-def compare(out: Path, rendering: Rendering) -> Change:
-    """How the cluster's folder below OUT differs from RENDERING. Reads every file."""
+def compare(out: Path, rendering: Rendering, there: Mapping[str, Thing] | None = None) -> Change:
+    """How the cluster's folder below OUT differs from RENDERING. Reads every file; THERE is what foreign.look saw in
+    it, where somebody just looked.
+    """
     cluster, files = rendering.cluster, rendering.files
     root = f"{out}/{cluster}"
-    there = regular_files(Path(root), executable=False)
-    written = tuple(path for path, content in files.items() if path not in there or read(f"{root}/{path}") != content)
+    there = foreign.look(out, cluster) if there is None else there
+    written = tuple(
+        path
+        for path, content in files.items()
+        if there.get(f"{cluster}/{path}") is not foreign.A_FILE or read(f"{root}/{path}") != content
+    )
     written += tuple(beside.shown(path) for path in beside.differing(out, rendering.engine))
     kept = {*files, *(beside.shown(path) for path in rendering.engine)}
-    removed = tuple(sorted((own_files(out, cluster) | own_beside(out, cluster)) - kept))
+    index = read_index(out, cluster)
+    unlisted = not rendering.indexed_as(index)
+    own = own_files(out, cluster, there, claims(index or b"").get("files") if unlisted else files)
+    removed = tuple(sorted((own | own_beside(out, cluster)) - kept))
     unchanged = len(kept) - len(written)
-    unlisted = not rendering.indexed_as(read_index(out, cluster))
     if not written and not removed and unlisted:
         written = (index_of(cluster),)
     return Change(cluster, written, removed, unchanged, unlisted=unlisted)
@@ -137,20 +148,22 @@ def compare(out: Path, rendering: Rendering) -> Change:
 
 def left_over(out: Path, cluster: str) -> Change:
     """What there is of a cluster whose policy is gone; of one whose files are gone too, the index."""
-    removed = own_files(out, cluster) | own_beside(out, cluster)
+    listed = index_data(out, cluster).get("files")
+    removed = own_files(out, cluster, foreign.look(out, cluster), listed) | own_beside(out, cluster)
     return Change(cluster, removed=tuple(sorted(removed)) or (index_of(cluster),))
 
 
-def own_files(out: Path, cluster: str) -> set[str]:
-    """Files below dist/CLUSTER that gpustack wrote: those in the index, and those that begin with our header."""
-    root = out / cluster
-    listed = index_data(out, cluster).get("files")
-    listed = listed if isinstance(listed, dict) else {}
-    names = set()
-    for name in walk(root):
-        if name in listed or (name.endswith(".yaml") and begins_with_header(root / name)):
-            names.add(name)
-    return names
+def own_files(out: Path, cluster: str, there: Mapping[str, Thing], listed: Any) -> set[str]:
+    """Files THERE in dist/CLUSTER that gpustack wrote: those LISTED in the index, and those that begin with our
+    header.
+    """
+    listed = listed if isinstance(listed, Mapping) else {}
+    names = {path[len(cluster) + 1 :] for path, seen in there.items() if seen is not foreign.A_FOLDER} - {""}
+    return {
+        name
+        for name in names
+        if name in listed or (name.endswith(".yaml") and begins_with_header(out / cluster / name))
+    }
 
 
 def own_beside(out: Path, cluster: str) -> set[str]:
@@ -263,18 +276,21 @@ def in_the_way(path: Path) -> OutputError:
 def look(out: Path, cluster: str, seen: Seen | None = None) -> str:
     """Names how a cluster's folder (SEEN, where it was just looked at) and index look from outside, without reading.
 
-    "" where they can't be seen.
+    "" where they can't be seen, or are behind a link.
     """
+    root, listed = f"{out}/{cluster}", f"{out}/{INDEX}"
     try:
-        index = os.stat(out / INDEX / f"{cluster}.json")  # noqa: PTH116 - a hot path
+        if os.path.islink(root) or os.path.islink(listed):  # noqa: PTH114 - a hot path
+            return ""
+        index = os.lstat(f"{listed}/{cluster}.json")
         if seen is None:
-            alone = not os.path.lexists(out / cluster) and index_data(out, cluster).get("artifact")
-            seen = [] if alone else scan(out / cluster)
+            alone = not os.path.lexists(root) and index_data(out, cluster).get("artifact")
+            seen = [] if alone else scan(root)
         seen = [*seen, *beside.scan_files(out, cluster)]
     except OSError:
         return ""
     own = f"{index.st_size}:{index.st_mtime_ns}:{index.st_ctime_ns}:{index.st_ino}"
-    return digest(own, *(f"{steady}:{changed}" for steady, changed in seen))
+    return digest(own, "\0".join(f"{steady}:{changed}" for steady, changed in seen))
 
 
 def sweep(out: Path) -> None:

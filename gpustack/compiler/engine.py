@@ -64,12 +64,8 @@ def synced(plan: Plan, made: list[Body], root: list[Body]) -> dict[str, Synced]:
     return dict(names)
 
 
-def engine_files(plan: dict[str, Any] | None, cluster: str, head: str) -> dict[str, bytes]:
-    """The files of PLAN for CLUSTER by their paths below dist/, each with the line HEAD."""
-    return {path: (head + text).encode() for path, text in _files(plan, cluster).items()}
-
-
-def _files(plan: dict[str, Any] | None, cluster: str) -> dict[str, str]:
+def engine_files(plan: dict[str, Any] | None, cluster: str) -> dict[str, str]:
+    """The texts of PLAN for CLUSTER by their paths below dist/, without the header."""
     if plan is None or "files" in plan:  # of a cluster that another version rendered, they are files
         return plan["files"] if plan else {}
     from ..gitops.plan import Plan, file_of, objects
@@ -80,18 +76,18 @@ def _files(plan: dict[str, Any] | None, cluster: str) -> dict[str, str]:
 
 
 class EngineTexts:
-    """What `engine_files` has for each of many clusters with one PLAN, without the header; written once."""
+    """What `engine_files` has for each of many clusters with one PLAN; written once."""
 
     def __init__(self, plan: dict[str, Any] | None) -> None:
         self._plan = plan
-        self._files = _files(plan, STAND_IN)
+        self._files = engine_files(plan, STAND_IN)
         self._alone = STAND_IN in json.dumps(plan)
 
     def of(self, cluster: str) -> dict[str, str]:
         """The texts for CLUSTER by their paths below dist/."""
         quoted = emit({"name": cluster}) != f"name: {cluster}\n"  # where it stands alone
         if self._alone or quoted or len(cluster) > len(STAND_IN):
-            return _files(self._plan, cluster)
+            return engine_files(self._plan, cluster)
         return {path.replace(STAND_IN, cluster): text.replace(STAND_IN, cluster) for path, text in self._files.items()}
 
 

@@ -15,7 +15,7 @@ import dataclasses
 import json
 import os
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -25,7 +25,7 @@ from ..policy.loading.load import display
 from ..policy.loading.waivers import Waiver
 from . import dist, foreign, index, sources, versions
 from .cache import digest
-from .engine import engine_files
+from .engine import EngineTexts
 from .executor import Executor
 from .folders import locked
 from .foreign import Foreign
@@ -43,8 +43,16 @@ STACKS_PER_NODE = 20
 """Stacks that are worth a Node: one takes as long to start as ten stacks to compile, and 100 MB with its Python."""
 
 
+LOOKS_PER_PROCESS = 100
+"""Folders that are worth a process to look at: it takes as long to start as a hundred looks."""
+
+
 RACY_SECONDS = 0.02
 """File systems stamp changes with a coarse clock: for this long, a change may look like none."""
+
+
+Seen = tuple[dist.Change, list[Foreign]]
+"""What was, or would be, changed in a cluster's folder, and what else is there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,23 +245,31 @@ def write_all(
     """Steps 3 and 4, and what is foreign in the clusters' folders. A change that somebody makes after this returns is
     seen by the next render.
     """
-    changes: dict[str, dist.Change] = {}
-    alien: list[Foreign] = []
-    dirty: list[tuple[Project, Source]] = []
-    for source in policies:
-        known = untouched(project, source)
-        if known is not None:
-            changes[source.name] = dist.Change(source.name)
-            alien += known
-        else:
-            dirty.append((project, source))
-    for done, (change, there) in enumerate(executor.map(_write, dirty), 1):
-        changes[change.cluster] = change
-        alien += there
-        progress("writing", done, len(dirty))
-    if dirty:
+    changes, alien = _settled(project, policies, executor, _write, lambda *done: progress("writing", *done))
+    if any(change.look for change in changes):
         time.sleep(RACY_SECONDS)
-    return [changes[source.name] for source in policies], alien
+    return changes, alien
+
+
+def _settled(
+    project: Project,
+    policies: Sequence[Source],
+    executor: Executor,
+    work: Callable[[tuple[Project, Source]], Seen],
+    progress: Callable[[int, int], object] = lambda *_: None,
+) -> tuple[list[dist.Change], list[Foreign]]:
+    """The changes of POLICIES and what is foreign in their folders: of those that hold what we left there as we know
+    it, of the others what WORK says.
+    """
+    every = [(project, source) for source in policies]
+    found = list(executor.map(untouched, every, worth=LOOKS_PER_PROCESS))
+    dirty = [position for position, seen in enumerate(found) if seen is None]
+    worked = executor.map(work, [every[position] for position in dirty])
+    for done, (position, seen) in enumerate(zip(dirty, worked, strict=True), 1):
+        found[position] = seen
+        progress(done, len(dirty))
+    known = [seen for seen in found if seen]
+    return [change for change, _ in known], [each for _, there in known for each in there]
 
 
 def compiled(project: Project, paths: Sequence[Path], progress: Progress = lambda *_: None) -> list[Source]:
@@ -281,13 +297,22 @@ def spec_of(project: Project, source: Source) -> ClusterPolicySpec:
 
 
 def rendered(project: Project, source: Source) -> dist.Rendering:
-    """What SOURCE's folder should hold."""
-    stack = stack_of(project, source)
+    """What SOURCE's folder should hold. A process keeps what it rendered last: clusters of one spec share it."""
+    which = (project.store.salt, source.key)
+    if which not in _RENDERED:
+        if len(_RENDERED) == sources.HELD:
+            _RENDERED.clear()
+        compiled = stack_of(project, source)
+        _RENDERED[which] = (compiled, EngineTexts(compiled.plan))
+    stack, texts = _RENDERED[which]
     head = dist.header(source.display)
     files = {} if stack.artifact else {file.path: (head + file.text).encode() for file in stack.files}
-    engine = engine_files(stack.plan, source.name, head)
+    engine = {path: (head + text).encode() for path, text in texts.of(source.name).items()}
     owner = index.owner(project.root, project.out)
     return dist.Rendering(source.name, source.display, stack.minor, files, owner, engine, stack.artifact)
+
+
+_RENDERED: dict[tuple[str, str], tuple[Stack, EngineTexts]] = {}
 
 
 def judged_already() -> frozenset[str]:
@@ -297,13 +322,15 @@ def judged_already() -> frozenset[str]:
     return frozenset(rule.id for rule in all_rules())
 
 
-def _write(item: tuple[Project, Source]) -> tuple[dist.Change, list[Foreign]]:
+def _write(item: tuple[Project, Source]) -> Seen:
     project, source = item
     made = rendered(project, source)
     change = dist.write(project.out, made)
     alien = foreign.of_cluster(project.out, made)
     if change.look:
-        state = {"tree": _tree(source), "look": change.look, "foreign": [dataclasses.astuple(each) for each in alien]}
+        held = change.unchanged + len(change.written)
+        others = [dataclasses.astuple(each) for each in alien]
+        state = {"tree": _tree(source), "look": change.look, "files": held, "foreign": others}
         project.store.put("state", _state_key(project, source), state)
     return change, alien
 
@@ -317,14 +344,15 @@ def _tree(source: Source) -> str:
     return digest("tree", source.key, dist.header(source.display))
 
 
-def untouched(project: Project, source: Source) -> list[Foreign] | None:
-    """What is foreign in the cluster's folder, if it holds this very content and nobody touched a file since we wrote
-    it; else None.
+def untouched(item: tuple[Project, Source]) -> Seen | None:
+    """That nothing is to be changed in the cluster's folder, if it holds this very content and nobody touched a file
+    since we wrote it; else None.
     """
+    project, source = item
     state = project.store.get("state", _state_key(project, source))
     if state is None or state["tree"] != _tree(source) or state["look"] != dist.look(project.out, source.name):
         return None
-    return [Foreign(*each) for each in state["foreign"]]
+    return dist.Change(source.name, unchanged=state["files"]), [Foreign(*each) for each in state["foreign"]]
 
 
 def without_policy(project: Project, policies: Iterable[Source]) -> tuple[list[str], list[str]]:
@@ -343,20 +371,21 @@ def without_policy(project: Project, policies: Iterable[Source]) -> tuple[list[s
 def stale(
     project: Project, paths: Sequence[Path], *, prune: bool = False, progress: Progress = lambda *_: None
 ) -> Outcome:
-    """What `render` would change, found by reading every file; nothing is written to the output folder."""
+    """What `render` would change; nothing is written to the output folder. A file is read unless its size, its times
+    (the change time too, which nobody can set) and its inode are as `render` left them.
+    """
     with Executor(project.jobs, len(paths), project.scheduler) as executor:
         policies = sources.read_all(project, paths, executor, progress)
         findings, stacks = compile_sources(project, policies, executor, progress)
-        pairs = list(executor.map(_compare, [(project, source) for source in policies]))
+        changes, inside = _settled(project, policies, executor, _compare)
         gone, others = without_policy(project, policies) if prune else ([], [])
-        changes = [change for change, _ in pairs] + [dist.left_over(project.out, name) for name in gone]
-    inside = [each for _, there in pairs for each in there]
+        changes += [dist.left_over(project.out, name) for name in gone]
     names = {source.name for source in policies}
     alien = foreign.gathered(project.root, project.out, inside, names if prune else None, others)
     return Outcome(changes, findings, stacks, tuple(others), foreign.untold(project.out, alien, changes))
 
 
-def _compare(item: tuple[Project, Source]) -> tuple[dist.Change, list[Foreign]]:
+def _compare(item: tuple[Project, Source]) -> Seen:
     project, source = item
-    made = rendered(project, source)
-    return dist.compare(project.out, made), foreign.of_cluster(project.out, made)
+    made, there = rendered(project, source), foreign.look(project.out, source.name)
+    return dist.compare(project.out, made, there), foreign.of_cluster(project.out, made, there)

@@ -24,7 +24,9 @@ NO_FILE = {errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.EMLINK, errno.EINVAL,
 
 
 Seen = list[tuple[str, int]]
-"""Files as they look from outside: name, size, modification time and inode in one; the change time."""
+"""Files as they look from outside: name, size, modification time and inode in one; the change time. Of an
+empty folder its name.
+"""
 
 
 def walk(root: Path) -> Iterator[str]:
@@ -83,12 +85,14 @@ def _raise(error: OSError) -> None:
     raise error
 
 
-def scan(root: Path) -> Seen:
-    """How each file below ROOT looks. Raises OSError."""
+def scan(root: Path | str) -> Seen:
+    """How each file below ROOT looks, and which folders are empty. Raises OSError."""
     seen: Seen = []
     folders, start = [str(root)], len(str(root))
     while folders:
-        with os.scandir(folders.pop()) as entries:
+        folder = folders.pop()
+        held = len(folders) + len(seen)
+        with os.scandir(folder) as entries:
             for entry in entries:
                 if entry.is_dir(follow_symlinks=False):
                     folders.append(entry.path)
@@ -96,6 +100,8 @@ def scan(root: Path) -> Seen:
                     state = entry.stat(follow_symlinks=False)
                     steady = f"{entry.path[start:]}:{state.st_size}:{state.st_mtime_ns}:{state.st_ino}"
                     seen.append((steady, state.st_ctime_ns))
+        if held == len(folders) + len(seen):
+            seen.append((f"{folder[start:]}/", 0))
     return sorted(seen)
 
 

@@ -150,13 +150,14 @@ def folded(path: str) -> str:
     return unicodedata.normalize("NFC", unicodedata.normalize("NFKC", path).casefold())
 
 
-def of_cluster(out: Path, rendering: Rendering) -> list[Foreign]:
+def of_cluster(out: Path, rendering: Rendering, inside: Mapping[str, Thing] | None = None) -> list[Foreign]:
     """What lies in the folders of the cluster of RENDERING below OUT and isn't rendered. Files that were rendered with
-    another content are a Change's business (dist.compare), which reads them.
+    another content are a Change's business (dist.compare), which reads them. INSIDE is what `look` just saw in its own
+    folder.
     """
     cluster = rendering.cluster
     made = {*(f"{cluster}/{path}" for path in rendering.files), *rendering.engine, f"{INDEX}/{cluster}.json"}
-    there = look(out, cluster)
+    there = {**(look(out, cluster) if inside is None else inside)}
     for engine in {*names(), *beside.engines_in(out)}:
         there |= look(out, f"{FOLDER}/{engine}/{cluster}")
     there |= look(out, f"{INDEX}/{cluster}.json")

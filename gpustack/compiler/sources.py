@@ -238,7 +238,8 @@ def source_of(project: Project, path: Path, stamp: str, loaded: Loaded) -> Sourc
     key, memo = spec_key(loaded.merged), memo_of(project.store)
     if key not in memo.texts:
         memo.texts[key] = loaded.spec.model_dump_json(exclude_none=True)
-    return Source(path, loaded.file, stamp, loaded.name, key, memo.texts[key], findings, artifact(loaded.spec.gitops))
+    read = artifact(loaded.spec.gitops, loaded.name)
+    return Source(path, loaded.file, stamp, loaded.name, key, memo.texts[key], findings, read)
 
 
 def load_policy(path: Path, root: Path, store: Store) -> Loaded:

@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict
 
 from ..model import STAGES, Body, Resource, Stage
 from ..policy.language.gitops import GitOps
-from ..policy.language.repository import is_oci
+from ..policy.language.repository import address, is_oci
 from . import engines
 from .place import FOLDER
 
@@ -45,6 +45,12 @@ class Plan(BaseModel):
     kinds: tuple[Kind, ...]
     namespaces: tuple[str, ...]
     policies: tuple[str, ...]
+
+    def of(self, cluster: str) -> Plan:
+        """The plan for CLUSTER, whose name may be part of the address."""
+        repository = self.settings.repository
+        named = repository.model_copy(update={"url": address(repository, cluster)})
+        return self.model_copy(update={"settings": self.settings.model_copy(update={"repository": named})})
 
     @property
     def engine(self) -> Engine[Any]:
@@ -104,7 +110,7 @@ def plan_of(spec: ClusterPolicySpec, resources: Iterable[Resource]) -> Plan | No
 
 def objects(plan: Plan, cluster: str) -> list[Body]:
     """The engine's objects for CLUSTER."""
-    return plan.engine.objects(plan, cluster)
+    return plan.engine.objects(plan.of(cluster), cluster)
 
 
 def roots(plan: Plan, cluster: str = "") -> list[Body]:
@@ -112,7 +118,7 @@ def roots(plan: Plan, cluster: str = "") -> list[Body]:
 
     An artifact holds the cluster's objects alone, so of that it is all that the engine has.
     """
-    return plan.engine.roots(plan, cluster)
+    return plan.engine.roots(plan.of(cluster), cluster)
 
 
 def file_of(body: Body) -> str:

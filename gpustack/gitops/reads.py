@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ..policy.language.repository import is_oci, named, revision
+from ..policy.language.repository import address, is_oci, named, revision
 from . import engines
 
 if TYPE_CHECKING:
@@ -40,12 +40,12 @@ def reads(bodies: Iterable[Any]) -> Reads | None:
     return next((place for each in engines.engines() if (place := each.reads(known))), None)
 
 
-def artifact(given: GitOps | None) -> str:
-    """The OCI artifact that the engine reads, and the folder in it where that isn't its root; "" where it reads none
-    that GIVEN names.
+def artifact(given: GitOps | None, cluster: str) -> str:
+    """The OCI artifact that the engine of CLUSTER reads, and the folder in it where that isn't its root; "" where it
+    reads none that GIVEN names.
     """
     chosen = engines.chosen(given)
     if given is None or not is_oci(given.repository) or (chosen is not None and chosen.brings_source(given)):
         return ""
-    where = f"{given.repository.url}{named(revision(given.repository).name)}"
+    where = f"{address(given.repository, cluster)}{named(revision(given.repository).name)}"
     return where if given.repository.path == "." else f"{where}, folder {given.repository.path}"

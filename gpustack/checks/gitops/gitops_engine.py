@@ -12,7 +12,7 @@ from ...gitops.engines import chosen, engines, names
 from ...model import dotted
 from ...policy.language.gitops import GitOps
 from ...policy.language.reconciler import runs
-from ...policy.language.repository import is_digest, is_oci, revision
+from ...policy.language.repository import CLUSTER, address, is_digest, is_oci, revision
 from ...policy.language.types import IMAGE_TAG
 from ..rule import Hit, hit, rule
 from ..subjects import Written
@@ -60,6 +60,10 @@ def contradicting(cluster: Cluster) -> Iterator[Hit]:
         yield hit("spec.gitops.repository.revision", "oci", wanted=wanted)
     if not is_oci(repository) and is_digest(wanted):
         yield hit("spec.gitops.repository.revision", "commit")
+    if is_oci(repository) and {"{", "}"} & {*address(repository, "")}:
+        yield hit("spec.gitops.repository.url", "other name")
+    if not is_oci(repository) and CLUSTER in (repository.url or ""):
+        yield hit("spec.gitops.repository.url", "name in git")
     if not is_oci(repository) and repository.dist == "oci":
         yield hit("spec.gitops.repository.dist", "no artifact")
 

@@ -11,6 +11,8 @@ from .base import Section, own
 from .forms import form
 
 OCI = "oci://"
+CLUSTER = "{cluster}"
+"""Stands for the cluster's name in an address, which so may stand in a layer: clusters with it share their spec."""
 REPOSITORY_URL = form("repository_url")
 REVISION = form("revision")
 REPOSITORY_PATH = form("repository_path")
@@ -21,7 +23,8 @@ class Repository(Section):
 
     url: Annotated[str, REPOSITORY_URL] | None = None
     """Address of the Git repository (https://, ssh://, for Argo CD also git@host:path), or of the cluster's own OCI
-    artifact, as `gpustack push` makes it (oci://). Has no default."""
+    artifact, as `gpustack push` makes it (oci://), in which `{cluster}` stands for the cluster's name. Has no
+    default."""
     revision: Annotated[str, REVISION] = own("gitops.repository.revision")
     """Branch that is synced, or refs/tags/NAME for a tag, or a commit in full; of an OCI artifact its tag, or its
     digest (sha256:...). Absent: main; of an OCI artifact `latest`."""
@@ -36,6 +39,11 @@ class Repository(Section):
 def is_oci(repository: Repository) -> bool:
     """Whether the render comes as an OCI artifact."""
     return (repository.url or "").startswith(OCI)
+
+
+def address(repository: Repository, cluster: str) -> str:
+    """The address of REPOSITORY for CLUSTER, "" where it has none."""
+    return (repository.url or "").replace(CLUSTER, cluster)
 
 
 def named(name: str) -> str:
