@@ -47,8 +47,9 @@ def run(options: argparse.Namespace) -> int:
 def refuse_strangers(paths: Sequence[Path], out: str) -> None:
     """Refuse a policy from outside policies/ whose cluster policies/ describes too: it would replace that folder."""
     home = Path(common.POLICIES).resolve()
+    inside = {folder for folder in {path.parent for path in paths} if folder.absolute() == home}
     for path in paths:
-        name = "" if path.absolute().parent == home or path.resolve().parent == home else common.name_of(path)
+        name = "" if path.parent in inside or path.resolve().parent == home else common.name_of(path)
         source = index_source(Path(out), name) if name else ""
         if source.startswith(f"{common.POLICIES}/") and Path(source).exists():
             raise InputError(said("GPU037", path=path, source=source, name=name, out=out))

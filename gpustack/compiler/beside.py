@@ -23,16 +23,6 @@ def shown(path: str) -> str:
     return f"../{path}"
 
 
-def folders_of(out: Path, cluster: str) -> list[str]:
-    """The folders below OUT that engines' objects for CLUSTER are in. A link doesn't count: it leads elsewhere."""
-    folders = []
-    for engine in engines_in(out):
-        path = out / FOLDER / engine / cluster
-        if path.is_dir() and not path.is_symlink():
-            folders.append(f"{FOLDER}/{engine}/{cluster}")
-    return folders
-
-
 def engines_in(out: Path) -> list[str]:
     """The folders right in OUT's folder for engines' objects."""
     root = out / FOLDER
@@ -44,8 +34,9 @@ def engines_in(out: Path) -> list[str]:
 
 
 def files_in(out: Path, cluster: str) -> set[str]:
-    """The regular files for CLUSTER, whoever wrote them."""
-    return {f"{folder}/{name}" for folder in folders_of(out, cluster) for name in regular_files(out / folder)}
+    """The regular files for CLUSTER, whoever wrote them. A link doesn't count: it leads elsewhere."""
+    folders = [f"{FOLDER}/{engine}/{cluster}" for engine in engines_in(out)]
+    return {f"{folder}/{name}" for folder in folders for name in regular_files(out / folder)}
 
 
 def differing(out: Path, files: Mapping[str, bytes]) -> list[str]:

@@ -43,9 +43,8 @@ def walk(root: Path) -> Iterator[str]:
         yield from (f"{below}{name}" for name in folders if os.path.islink(f"{folder}/{name}"))  # noqa: PTH114 - a str
 
 
-def regular_files(root: Path, *, executable: bool = True) -> set[str]:
-    """The names of the regular files below ROOT, from there on: nothing behind a link counts, ROOT's own included, and
-    not what is EXECUTABLE unless that is wanted.
+def regular_files(root: Path) -> set[str]:
+    """The names of the regular files below ROOT, from there on: nothing behind a link counts, ROOT's own included.
 
     Raises OSError as `walk` does.
     """
@@ -59,14 +58,9 @@ def regular_files(root: Path, *, executable: bool = True) -> set[str]:
             for entry in entries:
                 if entry.is_dir(follow_symlinks=False):
                     waiting.append(f"{below}{entry.name}/")
-                elif entry.is_file(follow_symlinks=False) and (executable or not runs(entry)):
+                elif entry.is_file(follow_symlinks=False):
                     names.add(f"{below}{entry.name}")
     return names
-
-
-def runs(entry: os.DirEntry[str]) -> bool:
-    """Whether the file ENTRY can be executed."""
-    return bool(entry.stat(follow_symlinks=False).st_mode & 0o7111)
 
 
 def read(path: Path | str) -> bytes | None:

@@ -7,6 +7,7 @@ import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from unittest import mock
 
 import pytest
 
@@ -172,8 +173,51 @@ def test_files_of_somebody_else(rendered: Project) -> None:
     assert "not rendered: dist/a/link (link)" in done.out
 
 
+def test_what_nobody_touched_is_not_read(rendered: Project) -> None:
+    """Where render knows that nobody touched a file, check says so at once, with the same numbers; without the cache
+    it reads all of them.
+    """
+    read = stale(rendered, "--no-cache", "--format", "json").json
+    with mock.patch("gpustack.compiler.fleet._compare", side_effect=AssertionError("read files")):
+        assert stale(rendered, "--format", "json").json == read
+        assert rendered.run("check", "--no-cache").code != 0
+
+
+def elsewhere(path: Path, other: Path) -> None:
+    """Move what is at PATH to OTHER, which touches no file in it, and leave a link."""
+    path.rename(other)
+    path.symlink_to(other)
+
+
+@pytest.mark.parametrize(
+    ("touch", "line"),
+    [
+        (lambda dist: elsewhere(dist / "a", dist.parent / "a"), "not rendered: dist/a (link)"),
+        (lambda dist: elsewhere(dist / "a/operands", dist.parent / "a"), "not rendered: dist/a/operands (link)"),
+        (lambda dist: elsewhere(dist / ".index", dist.parent / "a"), "not rendered: dist/.index (link)"),
+        (lambda dist: (dist / "a/x/y").mkdir(parents=True), "not rendered: dist/a/x/y (folder)"),
+        (lambda dist: (dist / "a" / VALIDATOR).chmod(0o755), f"not rendered: dist/a/{VALIDATOR} (mode)"),
+        (
+            lambda dist: (dist / ".gitops/flux/a").rename(dist / ".gitops/argocd/a"),
+            "left over: dist/.gitops/argocd/a/gitrep",
+        ),
+        (lambda dist: (dist / ".gitops/argocd/a").symlink_to("/"), "not rendered: dist/.gitops/argocd/a (link)"),
+    ],
+)
+def test_what_moves_without_a_touch_of_its_files(project: Project, touch: Callable[[Path], object], line: str) -> None:
+    """Links, folders without files, modes and the place of a folder count, though no file in it changes."""
+    repository = {"url": "https://git.example.com/gpu.git"}
+    project.policy("a", gitops={"engine": "flux", "repository": repository})
+    assert project.run("render").code == 0
+    (project.dist / ".gitops/argocd").mkdir()
+    assert project.run("check").code == 0
+    touch(project.dist)
+    done = project.run("check")
+    assert (done.code, line in done.out) == (3, True), done.out
+
+
 def test_never_trusts_times(rendered: Project) -> None:
-    """Check reads every file: one that was changed behind the back of all times and sizes is found."""
+    """A file that was changed behind the back of size and modification time is found: nobody sets the change time."""
     file = rendered.dist / "a" / VALIDATOR
     before = file.stat()
     file.write_bytes(file.read_bytes().replace(b"kind: DaemonSet", b"kind: DaemonSat"))

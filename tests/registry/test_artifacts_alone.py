@@ -186,6 +186,48 @@ def test_another_version_of_gpustack(fleet: Project, host: str) -> None:
     assert "hostNetwork" in json.dumps(ran.json["groups"])
 
 
+def test_one_address_in_a_layer_for_all(project: Project, host: str) -> None:
+    """With {cluster} in it the address stands in a layer, and clusters of one shape are one compilation; what is
+    written, pushed and applied by hand is, to the byte, that of policies that spell the address out.
+    """
+    before = len([*project.cache.glob("*/stack/*/*")])
+    project.layer("base", gitops=gitops(host, "{cluster}"))
+    for name in ("one", "two", "a.b", "true-1"):
+        project.policy(name, extends=["base"])
+    assert project.run("render").code == 0
+    assert len([*project.cache.glob("*/stack/*/*")]) == before + 1
+    shared = project.tree()
+    ran = project.run("push", "--all", "--format", "json")
+    pushed = {each["cluster"]: each["reference"] for each in ran.json["artifacts"]}
+    assert pushed == {name: f"oci://{host}/gpu/{name}:latest" for name in ("one", "two", "a.b", "true-1")}
+    assert pull(f"{host}/gpu/two:latest")[1] == pull(f"{host}/gpu/one:latest")[1]
+    root = project.run("bootstrap", "two").out
+    told = project.run("explain", "two", "gitops.repository.url").out
+    assert f"which is oci://{host}/gpu/two\n" in told
+    for name in ("one", "two", "a.b", "true-1"):
+        project.policy(name, extends=["base"], gitops=gitops(host, name))
+    assert project.run("render", "--no-cache").out == "4 clusters rendered into dist, 0 changed\n"
+    assert {path: text for path, text in project.tree().items() if path.startswith("dist/")} == {
+        path: text for path, text in shared.items() if path.startswith("dist/")
+    }
+    assert project.run("bootstrap", "two").out == root
+
+
+@pytest.mark.parametrize(
+    ("url", "what"),
+    [
+        ("oci://{}/gpu/{{name}}", "the address has braces that nothing replaces"),
+        ("oci://{}/gpu/{{cluster}}/{{", "the address has braces that nothing replaces"),
+        ("https://{}/gpu/{{cluster}}.git", "a Git repository is not a cluster's own"),
+    ],
+)
+def test_other_places_for_a_name(project: Project, host: str, url: str, what: str) -> None:
+    """Nothing else is replaced in an address, and nothing in that of a Git repository."""
+    project.policy("one", gitops={"engine": "flux", "repository": {"url": url.format(host)}})
+    ran = project.run("render")
+    assert (ran.code, "GPU833" in ran.err, what in ran.err) == (2, True, True), ran.err
+
+
 def test_without_an_artifact_it_is_refused(project: Project) -> None:
     """`dist: oci` with a repository of Git has no place for the manifests."""
     repository = {"url": "https://git.example.com/gpu.git", "dist": "oci"}

@@ -44,7 +44,7 @@ def refuse_files(paths: Iterable[Path]) -> None:
     changes that do.
     """
     known = list(paths)
-    folders = dict.fromkeys(path.parent / each for path in known for each in (LAYERS, CHANGES))
+    folders = [folder / each for folder in dict.fromkeys(path.parent for path in known) for each in (LAYERS, CHANGES)]
     layers = [Path(entry.path) for folder in folders if folder.is_dir() for entry in os.scandir(folder)]
     findings = [*leading_out(known), *leading_out(folders), *leading_out(layers)]
     if findings:

@@ -130,11 +130,11 @@ def spec_key(merged: Merged) -> str:
 
 def display(path: pathlib.Path, root: pathlib.Path) -> str:
     """Return the name of PATH in messages: relative to ROOT, with slashes; only the last part for what lies outside."""
-    absolute = pathlib.Path(os.path.abspath(path))
-    try:
-        return absolute.relative_to(os.path.abspath(root)).as_posix()
-    except ValueError:
-        return f"{LAYERS}/{absolute.name}" if absolute.parent.name == LAYERS else absolute.name
+    full, top = os.path.abspath(path), os.path.abspath(root).rstrip(os.sep) + os.sep
+    if full.startswith(top):
+        return full[len(top) :].replace(os.sep, "/")
+    outside = pathlib.Path(full)
+    return f"{LAYERS}/{outside.name}" if outside.parent.name == LAYERS else outside.name
 
 
 def in_file_order(findings: Sequence[Finding], files: Sequence[str]) -> list[Finding]:
