@@ -40,7 +40,10 @@ class Goal:
 
     def told(self, digest: str) -> tuple[Finding, ...]:
         """What is to be said when what is pushed has DIGEST."""
-        return (*self.findings, *([outdated(self, digest)] if self.digest not in {"", digest} else []))
+        if self.digest in {"", digest}:
+            return self.findings
+        words = {"cluster": self.cluster, "reads": self.digest, "digest": digest}
+        return (*self.findings, said("GPU974", "outdated", severity="warning", **words))
 
 
 def wanted(options: argparse.Namespace) -> list[Goal]:
@@ -145,12 +148,6 @@ def elsewhere(cluster: str, where: Reference, reads: Reads | None) -> Iterator[F
     case = "folder" if same else "elsewhere" if reads.oci else "no artifact"
     to = f"{where.host}/{where.repository}:{where.version}"
     yield said("GPU974", case, severity="warning", cluster=cluster, reads=reads, place=to)
-
-
-def outdated(pushed: Goal, digest: str) -> Finding:
-    """The finding that what is PUSHED with DIGEST is not what the policy reads."""
-    cluster, reads = pushed.cluster, pushed.digest
-    return said("GPU974", "outdated", severity="warning", cluster=cluster, reads=reads, digest=digest)
 
 
 def nowhere(whose: str) -> Finding:

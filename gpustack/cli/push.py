@@ -122,7 +122,9 @@ def origin(options: argparse.Namespace, cluster: str, files: Collection[str]) ->
         place, names = (out / INDEX / f"{cluster}.json", [""]) if alone else (out / cluster, files)
         known = from_git(place, names if revision is None else None)
         source, revision = source or known[0], revision or known[1]
-    annotations = {SOURCE: without_secrets(source or ""), REVISION: revision or ""}
+    # CI systems put tokens before the host, and behind a question mark.
+    plain_source = masked(source or "").replace("***@", "").partition("?")[0]
+    annotations = {SOURCE: plain_source, REVISION: revision or ""}
     return {name: whole(value) for name, value in annotations.items() if value}
 
 
@@ -169,8 +171,3 @@ def cut_off(git: Git, commit: str) -> bool:
     known = git.ask("rev-list", "--parents", "--max-count=1", commit).split()
     head = git.ask("cat-file", "commit", commit).partition("\n\n")[0]
     return len(known) == 1 and "\nparent " in head
-
-
-def without_secrets(address: str) -> str:
-    """ADDRESS without user, password and what follows a question mark: CI systems put tokens there."""
-    return masked(address).replace("***@", "").partition("?")[0]

@@ -219,17 +219,10 @@ def outside(names: Iterable[str]) -> list[str]:
 
 def refuse_links(out: Path, cluster: str, engine: Iterable[str] = ()) -> None:
     """Raise OutputError where a folder that we write to, also for the files ENGINE, is something else."""
-    folders = {out / cluster: None, out / INDEX: None}
-    for path in engine:
-        folders.update(dict.fromkeys(out / above_it for above_it in reversed([*above(path)])))
-    for folder in folders:
-        refuse_link(folder)
-
-
-def refuse_link(root: Path) -> None:
-    """Raise OutputError where a folder of ours, ROOT, is something else."""
-    if root.is_symlink() or (root.exists() and not root.is_dir()):
-        raise OutputError(said("GPU920", root=root))
+    for folder in (cluster, INDEX, *sorted({folder for path in engine for folder in above(path)})):
+        root = out / folder
+        if root.is_symlink() or (root.exists() and not root.is_dir()):
+            raise OutputError(said("GPU920", root=root))
 
 
 def replace(out: Path, cluster: str, files: Mapping[str, bytes], change: Change) -> Seen:

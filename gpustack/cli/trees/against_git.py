@@ -24,7 +24,7 @@ from ...policy.loading.brought import LIST, LOCK
 from ...policy.loading.load import BESIDE, ringed
 from ...policy.loading.rings import FLEET, is_shared, shared_files
 from .. import common
-from .artifacts import Base, merged_digests
+from .artifacts import Base, digest_in, indexes
 from .comparison import New, Sides, side_of
 from .git import Entry, Git, blob_name
 from .policies import Policies
@@ -93,7 +93,8 @@ def git_sides(options: argparse.Namespace, project: Project, texts: Texts, after
         told: Sequence[Effect] = ()
     else:
         files, read = merged_files(git, rendered, made, texts)
-        base = Base(merged_digests(git, rendered, files[0]), elsewhere, texts, getattr(options, "registry", False))
+        digests = {name: digest_in(each) for name, each in indexes(git, rendered, files[0]).items() if digest_in(each)}
+        base = Base(digests, elsewhere, texts, getattr(options, "registry", False))
         known = files[0].keys() | base.digests.keys() | files[1].keys()
         # A new cluster is compared with what others say; what is in an artifact alone is compiled again.
         wanted = read or after.side.names() - known or set(same.values()) != after.policies.sources.keys()

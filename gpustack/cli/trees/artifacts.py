@@ -56,14 +56,13 @@ def contents(options: argparse.Namespace, clusters: Collection[str]) -> Iterator
             yield cluster, stack
 
 
-def merged_digests(git: Git, rendered: Mapping[str, Entry], files: Collection[str]) -> dict[str, str]:
-    """The digests of the clusters that Git has RENDERED at the base, by their indexes, and not as FILES."""
-    start, end = f"{index.INDEX}/", ".json"
-    names = {path[len(start) : -len(end)]: entry.blob for path, entry in rendered.items() if path.startswith(start)}
-    blobs = {name: blob for name, blob in names.items() if name and name not in files}
+def indexes(git: Git, held: Mapping[str, Entry], without: Collection[str] = ()) -> dict[str, dict[str, Any]]:
+    """What the indexes among those that Git has HELD below the rendered folder say, by cluster, less some."""
+    start = f"{index.INDEX}/"
+    names = {path[len(start) :].removesuffix(".json"): path for path in held if path.startswith(start)}
+    blobs = {name: held[path].blob for name, path in names.items() if held[path].blob and name not in without}
     read = dict(git.contents(blobs.values()))
-    known = {name: digest_in(index.claims(read[blob])) for name, blob in blobs.items()}
-    return {name: digest for name, digest in known.items() if digest}
+    return {name: index.claims(read[blob]) for name, blob in blobs.items()}
 
 
 @dataclass

@@ -27,6 +27,7 @@ from ...model import Finding, GpustackError, MissingToolError
 from ...text.regular import read_regular
 from .. import common
 from ..text import print_findings
+from .artifacts import indexes
 from .git import CONVERTED, Entry, Git, blob_name, same
 
 if TYPE_CHECKING:
@@ -120,13 +121,9 @@ def _not_shown(git: Git, folder: str, staged: Mapping[str, Entry], written: Coll
     if not gone:
         return
     start = f"{folder}/{INDEX}/"
-    wanted = {path: entry.blob for path, entry in {**gone, **staged}.items() if path in gone or path.startswith(start)}
-    contents = dict(git.contents(blob for blob in wanted.values() if blob))
-    lists = {
-        path.removeprefix(start).removesuffix(".json"): listing(index.claims(contents[blob]))
-        for path, blob in wanted.items()
-        if path.startswith(start) and blob
-    }
+    contents = dict(git.contents(entry.blob for entry in gone.values()))
+    listed = indexes(git, {path.removeprefix(f"{folder}/"): entry for path, entry in staged.items()})
+    lists = {name: listing(each) for name, each in listed.items()}
     for path, entry in gone.items():
         name = path.removeprefix(f"{folder}/")
         own = name if name.startswith(f"{FOLDER}/") else name.partition("/")[2]
@@ -277,13 +274,8 @@ class Proposed:
     def _listing(self, cluster: str) -> dict[str, str]:
         """The files that the merged index of CLUSTER lists, with digests. Git is asked for all indexes at once."""
         if self._listed is None:
-            blobs = {
-                path.removeprefix(f"{INDEX}/").removesuffix(".json"): entry.blob
-                for path, entry in self.merged.items()
-                if path.startswith(f"{INDEX}/") and entry.mode == "100644"
-            }
-            contents = dict(self.git.contents(blobs.values()))
-            self._listed = {name: listing(index.claims(contents[blob])) for name, blob in blobs.items()}
+            plain = {path: entry for path, entry in self.merged.items() if entry.mode == "100644"}
+            self._listed = {name: listing(each) for name, each in indexes(self.git, plain).items()}
         return self._listed.get(cluster, {})
 
     def _wrong_index(self, path: str) -> str:
