@@ -17,7 +17,7 @@ from tests.bench import fleet
 from tests.bench.measure import Cost, FailedError
 from tests.bench.scenarios import SHAPES, Bench, Figure
 
-BUDGET = 64_000
+BUDGET, PAGE = 64_000, 5_000_000
 GIT = {
     "GIT_CONFIG_GLOBAL": os.devnull,
     "GIT_CONFIG_SYSTEM": os.devnull,
@@ -43,11 +43,12 @@ def figures(bench: Bench) -> Iterator[Figure]:
     fleet.rewrite_layer(project, "base", base | {"dcgmExporter": {**exporter, "serviceMonitor": monitor}})
     diff(bench, project)
     what = f"diff of a change common to {bench.clusters:,} clusters"
-    yield Figure(what, bench.repeat(lambda: diff(bench, project, start="1 change in ")), 2.0)
+    yield Figure(what, bench.repeat(lambda: diff(bench, project, start="1 change in ")), bench.target(2.0, 6.0))
+    yield report(bench, project)
     fleet.rewrite_layer(project, "base", base | {"gitops": engine("5m")})
     diff(bench, project)
     what = f"diff of the engine's interval in {bench.clusters:,} clusters"
-    yield Figure(what, bench.repeat(lambda: diff(bench, project, start="2 changes in ")), 2.0)
+    yield Figure(what, bench.repeat(lambda: diff(bench, project, start="2 changes in ")), bench.target(2.0, 6.0))
     fleet.rewrite_layer(project, "base", base)
     for index, spec in enumerate(specs):
         fleet.rewrite(project, index, different(spec, index % SHAPES))
@@ -59,6 +60,15 @@ def figures(bench: Bench) -> Iterator[Figure]:
         raise FailedError(f"{len(told.encode())} bytes of Markdown, and not all of {every} in it")
     what = f"diff of {SHAPES} changes in {bench.clusters:,} clusters, {len(told.encode()):,} bytes"
     yield Figure(what, bench.repeat(lambda: output(bench, project, "markdown")[0]))
+
+
+def report(bench: Bench, project: Path) -> Figure:
+    """The page about PROJECT with what changes in it."""
+    cost, _ = bench.gpustack(project, "report", "--base", "HEAD", memory=True)
+    size = (project / "report.html").stat().st_size
+    if size > PAGE:
+        raise FailedError(f"the report has {size} bytes")
+    return Figure(f"report of it, {size:,} bytes", [cost], memory=cost, limit=500_000_000)
 
 
 def engine(interval: str) -> fleet.Spec:
