@@ -47,10 +47,14 @@ def test_killed_between_two_writes_and_away_for_hours(writes: int, hours: int) -
 
 @pytest.mark.parametrize("phase", ["Acting", "Verifying"])
 def test_an_api_server_that_gives_no_answer_for_hours(phase: str) -> None:
-    """Neither could a node tell how far it was: what is late by then goes on."""
+    """Neither could a node tell how far it was: what is late by then goes on, though its driver pod was deleted before
+    and nothing is well when the first answer comes."""
     history = quiet(1)
+    machine = history.world.machines["n0"]
+    machine.faults.add("validator")
     roll(history)
     until(history, "n0", phase)
+    go(history, 3, 10)
     history.world.set_works("n0", False)
     check = history.watcher._refuse
 
@@ -61,8 +65,10 @@ def test_an_api_server_that_gives_no_answer_for_hours(phase: str) -> None:
     history.watcher._refuse = refused  # type: ignore[method-assign]
     go(history, 200)
     history.watcher._refuse = check  # type: ignore[method-assign]
-    go(history, 2, 10)
+    go(history, 3, 10)
+    assert phases(history) == {"n0": phase}
     history.world.set_works("n0", True)
+    machine.faults.clear()
     assert "Quarantine" not in ever(history)
 
 
