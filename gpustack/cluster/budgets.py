@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 class Budget:
     """The budget of a pool. `policy` is its driver's and stands at `path`; `automatic`: a new driver rolls by itself.
 
-    0 for `parallel` is no limit. `unavailable` is a number of nodes, or a share such as 25%.
+    0 for `parallel` is no limit. `unavailable` is a number of nodes, or a share such as 25%. `soak` is in seconds.
     """
 
     policy: UpgradePolicy
@@ -32,6 +32,7 @@ class Budget:
     unavailable: int | str
     zone_unavailable: int | str | None
     windows: Sequence[Window]
+    soak: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +56,7 @@ def budget(pool: Pool) -> Budget:
         number = next((driver.number for each in pools if (driver := each.driver)), None)
         if number is not None:
             upgrade_policy, path = spec.drivers[number].upgradePolicy, f"spec.drivers[{number}].upgradePolicy"
-    shared = spec.reconciler.windows if spec.reconciler else []
+    shared, soak = (spec.reconciler.windows, spec.reconciler.soakSeconds) if spec.reconciler else ([], 0)
     return Budget(
         upgrade_policy,
         path,
@@ -64,6 +65,7 @@ def budget(pool: Pool) -> Budget:
         own.maxUnavailable if own and own.maxUnavailable is not None else upgrade_policy.maxUnavailable,
         own.zoneMaxUnavailable if own else None,
         (own.windows if own else ()) or shared,
+        own.soakSeconds if own and own.soakSeconds is not None else soak,
     )
 
 

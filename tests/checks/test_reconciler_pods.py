@@ -134,6 +134,21 @@ def test_soaking_is_told_of_the_pools_that_it_is_about() -> None:
     assert "soakSeconds: 7200 or less" in told.remedy
 
 
+def test_a_pools_own_soak_is_held_against_its_own_windows() -> None:
+    """Told is where the seconds stand, and of the others where the cluster's do."""
+    own = {"a": ([window(4)], 14_401), "b": ([window(4)], 14_400), "c": ([window(2)], None), "d": ([window(4)], None)}
+    pools = [
+        {"name": name, "os": "ubuntu22.04", "upgrade": {"windows": windows, "soakSeconds": seconds}}
+        for name, (windows, seconds) in own.items()
+    ]
+    first, second = sorted(
+        found("GPU842", spec(nodePools=pools, reconciler={**IMAGE, "soakSeconds": 9000})), key=lambda each: each.path
+    )
+    assert (first.path, "14401 s" in first.what) == ("spec.nodePools[0].upgrade.soakSeconds", True)
+    assert "spec.nodePools[0].upgrade.soakSeconds: 14400 or less" in first.remedy
+    assert (second.path, "node pool c" in second.what) == ("spec.reconciler.soakSeconds", True)
+
+
 def test_values_that_stand_twice() -> None:
     """Each further place of a value, by itself; another label may have the same value."""
     orders = [{"key": "a", "values": ["x", "y", "x", "x"]}, {"key": "b", "values": ["x", "y"]}]

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from typing import get_args
 
 from ...catalog import kubernetes
+from ...cluster.pool import Pool
 from ...cluster.resolve import Cluster
 from ...policy.language import guards
 from ...policy.language.node_pools import Day, Window
@@ -65,14 +66,17 @@ def rule_that_never_counts(cluster: Cluster) -> Iterator[Hit]:
 @rule("GPU842", "warning")
 def soaks_longer_than_windows(cluster: Cluster) -> Iterator[Hit]:
     """A node that soaks for longer than nodes may be taken out of service."""
-    spec = cluster.spec
-    seconds = spec.reconciler.soakSeconds if spec.reconciler is not None and runs(spec) else 0
-    spans = [(pool, 60 * longest) for pool in cluster.nodes if (longest := _longest(pool.budget.windows))]
-    short = [(pool, span) for pool, span in spans if span < seconds]
-    for pool, _ in short:
-        whose = "the cluster" if pool.index is None else POOLS
-        path, longest = "spec.reconciler.soakSeconds", min(span for _, span in short)
-        yield hit(path, seconds=seconds, whose=whose, longest=longest, pool="" if pool.index is None else pool.name)
+    short: dict[str, list[tuple[Pool, int]]] = {}
+    for pool in cluster.nodes if runs(cluster.spec) else ():
+        own = pool.said.upgrade
+        place = f"{pool.path}.upgrade" if own and own.soakSeconds is not None else "spec.reconciler"
+        if (span := 60 * _longest(pool.budget.windows)) and span < pool.budget.soak:
+            short.setdefault(f"{place}.soakSeconds", []).append((pool, span))
+    for path, every in short.items():
+        longest = min(span for _, span in every)
+        for pool, _ in every:
+            whose, name = ("the cluster", "") if pool.index is None else (POOLS, pool.name)
+            yield hit(path, seconds=pool.budget.soak, whose=whose, longest=longest, pool=name)
 
 
 def _longest(windows: Iterable[Window]) -> int:

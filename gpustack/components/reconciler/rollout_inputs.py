@@ -38,7 +38,7 @@ def upgrade(section: Reconciler, budget: Budget) -> policy.Upgrade:
         drain=policy.Drain(**said.drain.model_dump(exclude_none=True)),
         breakerFailures=section.breakerFailures,
         firstAlone=section.firstAlone,
-        soakSeconds=section.soakSeconds or None,
+        soakSeconds=budget.soak or None,
         podRules=[pod_rule(each) for each in section.podRules] or None,
         ignoreBudgetsAfter=section.ignoreBudgetsAfterSeconds,
         order=[policy.OrderBy(label=each.key, values=each.values) for each in section.order.labels] or None,

@@ -105,6 +105,9 @@ class PoolUpgrade(Section):
     windows: list[Window] = items()
     """Times at which nodes may be taken out of service; nobody is evicted after the end. Absent: those of
     `reconciler.windows`."""
+    soakSeconds: AtLeast0 | None = None
+    """How long after a node of a roll-out is done the next of the pool waits; 0 is not at all. Absent:
+    `reconciler.soakSeconds`."""
 
 
 class Vgpu(Section):

@@ -202,6 +202,14 @@ def kept_longer(leaf: Leaf) -> bool:
     return old is not None and new is not None and _compare(old, new, 1)
 
 
+def kept_longer_or_said(leaf: Leaf) -> bool:
+    """The same, or a pool's own for the first time: what was the cluster's is compared where it is rendered. Of a new
+    pool it is no less than the cluster's."""
+    if leaf.old is not None or _pool_stays(leaf):
+        return leaf.old is None or kept_longer(leaf)
+    return kept_longer(replace(leaf, old=leaf.news.get(("reconciler", leaf.path[-1]), 0)))
+
+
 def ignored_later(leaf: Leaf) -> bool:
     """Whether what is ignored after a time counts for longer than it did, or for good."""
     return leaf.new is None or kept_longer(leaf)
@@ -311,7 +319,7 @@ BOUNDS |= {
         *(added, switched_on, switched_off, fewer, fewer_or_said, longer, tighter_windows, everywhere),
         *(harmless_variable, says_whose, tolerations_by_key, own_series, of_what_is_new, number, operators_text),
         *(rolled, labels_named, for_a_server, referenced, stays_kata, left_on, left_healing, not_emptied),
-        *(of_a_new_object, held, nothing_less, nothing_more, kept_longer, ignored_later),
+        *(of_a_new_object, held, nothing_less, nothing_more, kept_longer, kept_longer_or_said, ignored_later),
         *(pods_still_start, pools_fact, pools_runtime, confidential, ends, *ALERTING, *AMOUNTS, *TEXTS, *TAGS),
     )
 }

@@ -215,7 +215,8 @@ def budget_grows(subject: Subject) -> Iterator[Hit]:
         for field in change.fields:
             steps = [step for step in field.path if isinstance(step, str)]
             limit = bool(steps) and steps[-1] in {"maxParallel", "maxUnavailable", "zoneMaxUnavailable"}
-            if limit and more(field.before, field.after):
+            sooner = steps[-1:] == ["soakSeconds"] and field.before and more(field.after or "0", field.before)
+            if sooner or (limit and more(field.before, field.after)):
                 said = f"{steps[-1]}: {field.before} -> {field.after}"
                 grown.setdefault(said, []).append(".".join(steps[1:-1]))
         parts = [f"{' and '.join(filter(None, where))} {said}".strip() for said, where in grown.items()]

@@ -296,10 +296,22 @@ def test_upgrade_policy() -> None:
 def test_a_pools_own_budget() -> None:
     """What the pool says replaces what the driver says; over all pools the driver's limits stay."""
     window = {"days": ["sat"], "start": "22:00", "hours": 6, "timeZone": "Europe/Berlin"}
-    own = {"maxUnavailable": 2, "maxParallel": 1, "zoneMaxUnavailable": "50%", "windows": [window]}
+    own = {"maxUnavailable": 2, "maxParallel": 1, "zoneMaxUnavailable": "50%", "windows": [window], "soakSeconds": 60}
     found = one(nodePools=[{**POOL, "upgrade": own}], driver={"upgradePolicy": {"maxParallelUpgrades": 3}})
     assert {key: found["upgrade"][key] for key in own} == own
     assert found["fleet"] == {"maxParallel": 3, "maxUnavailable": "25%"}
+
+
+@pytest.mark.parametrize(
+    ("cluster", "own", "seconds"), [(0, None, None), (90, None, 90), (90, 30, 30), (90, 0, None), (0, 30, 30)]
+)
+def test_a_pools_own_soak(cluster: int, own: int | None, seconds: int | None) -> None:
+    """It replaces the cluster's, a shorter one too, and 0 is none at all; another pool keeps the cluster's."""
+    other = {**POOL, "name": "b", "nodeSelector": {"x": "y"}}
+    pools = [{**POOL, "upgrade": {} if own is None else {"soakSeconds": own}}, other]
+    found = specs({"soakSeconds": cluster}, nodePools=pools)
+    said = [found[name]["upgrade"].get("soakSeconds") for name in ("a", "b")]
+    assert said == [seconds, cluster or None]
 
 
 def test_windows_of_the_cluster() -> None:

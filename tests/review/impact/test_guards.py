@@ -84,6 +84,19 @@ def test_nodes_that_soak_less_are_power(after: int, before: int | None, tier: in
     assert found[("IMP906" if tier == PLANNED else "IMP905", "spec.reconciler.soakSeconds")] == tier
 
 
+@pytest.mark.parametrize(
+    ("before", "after", "tier"),
+    [(None, 0, PLANNED), (None, 900, PLANNED), (600, 900, PLANNED), (600, None, POWER), (600, 300, POWER)],
+)
+def test_a_pools_own_soak(before: int | None, after: int | None, tier: int) -> None:
+    """Shorter is power; for the first time it is compared where it is rendered, and there a shorter one is told."""
+    one, two = (
+        [{"name": "one", "nodeSelector": {"a": "b"}, "upgrade": {} if each is None else {"soakSeconds": each}}]
+        for each in (before, after)
+    )
+    assert min((each for rule, each in pools(one, two) if rule in {"IMP905", "IMP906"}), default=PLANNED) == tier
+
+
 def judged(after: Values, before: Values, count: Any) -> dict[tuple[str, str], int]:
     """What is told where the reconciler's section changes, of a cluster with one pool of COUNT nodes."""
     said = loaded("lab-a100", {}).spec.model_dump(mode="json", exclude_none=True)

@@ -227,6 +227,9 @@ NORMAL: dict[str, Request] = {
         "lab-a100", pool("training", taints=[{"key": "nvidia.com/gpu", "effect": "NoSchedule"}])
     ),
     "windows for a pool": request("lab-a100", pool("training", upgrade={"windows": [WINDOW]})),
+    "soak for a pool": request(
+        "lab-a100", pool("training", upgrade={"soakSeconds": 900}), {"reconciler": {"soakSeconds": 600}}
+    ),
     "windows shorter": request("train-dgx", pool("dgx", upgrade={"windows": [{**WINDOW, "hours": 6}]})),
     "fewer at once": request("train-dgx", upgrade(maxParallelUpgrades=2, maxUnavailable=2)),
     "longer wait for jobs": request("train-dgx", upgrade(waitForCompletion={"timeoutSeconds": 28800})),
@@ -686,6 +689,9 @@ POWERS: dict[str, Request] = {
     "no limit": request("lab-a100", upgrade(maxParallelUpgrades=0)),
     "budget of a pool raised": request(
         "lab-a100", pool("training", upgrade={"maxParallel": 4, "maxUnavailable": "100%"})
+    ),
+    "pool soaks less than the cluster": request(
+        "lab-a100", pool("training", upgrade={"soakSeconds": 300}), {"reconciler": {"soakSeconds": 600}}
     ),
     "windows longer": request("train-dgx", pool("dgx", upgrade={"windows": [{**WINDOW, "hours": 100}]})),
     "guard of the API server off": request("lab-a100", {"reconciler": {"admissionPolicy": False}}),
