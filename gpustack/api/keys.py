@@ -42,6 +42,7 @@ PAUSED = f"{DOMAIN}/paused"
 RESET_BREAKER = f"{DOMAIN}/reset-breaker"
 """Annotation of a NodePolicy: close the breaker. Each new value closes it once."""
 REVISION = f"{DOMAIN}/revision"
+IMAGES = f"{DOMAIN}/images"
 """Annotation of a rendered driver DaemonSet; its NodePolicies say which one they were made for."""
 ADMITTING = f"{DOMAIN}/admitting"
 """Annotation of the Lease: admissions under way, by node UID."""
@@ -138,6 +139,7 @@ CANDIDATE_TAINT = "DeletionCandidateOfClusterAutoscaler"
 
 # --- by which others say that they work on a node ---------------------------------------------------------------------
 KURED = "weave.works/kured-reboot-in-progress"
+KURED_LOCK = "weave.works/kured-node-lock"
 NETWORK_STATE = "nvidia.com/ofed-driver-upgrade-state"
 MACHINE_CONFIGS = ("machineconfiguration.openshift.io/currentConfig", "machineconfiguration.openshift.io/desiredConfig")
 DRAINED = "medik8s.io/drain"

@@ -46,6 +46,9 @@ class DaemonRevision(Slim, kw_only=True):
 
     name: str
     revision: str = ""
+    images: str | None = None
+    """Names its images, where they are pulled beforehand: the value of the label gpustack.dev/images of pods that have
+    them. None: they are not."""
 
 
 class Driver(Slim, kw_only=True):
@@ -126,6 +129,14 @@ class PodRule(Slim, kw_only=True):
     then: Literal["leave", "wait", "evict", "delete"]
 
 
+class Prepull(Slim, kw_only=True):
+    """A node waits for the images of its next driver before it is taken out of service."""
+
+    timeoutSeconds: int = 3600
+    then: Literal["wait", "begin"] = "wait"
+    """What becomes of a node that hasn't got them by then."""
+
+
 class Upgrade(Limits, kw_only=True):
     """When and how fast nodes are taken out of service."""
 
@@ -151,6 +162,8 @@ class Upgrade(Limits, kw_only=True):
     """Which nodes have their turn first; the first label decides before the second. None: no label counts."""
     leastUsed: bool | None = None
     """Whether of those whose turn comes next the ones with the fewest pods that use a GPU go first."""
+    prepull: Prepull | None = None
+    """None: images are pulled once the driver's new pod is there."""
     maxAttempts: int = 3
     """How often an operation is tried on a node before it stays in quarantine."""
 

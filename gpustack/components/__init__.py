@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from .plugin.gfd import GpuFeatureDiscovery as GpuFeatureDiscovery
     from .plugin.mps import MpsControlDaemon as MpsControlDaemon
     from .reconciler.node_policies import NodePolicies as NodePolicies
+    from .reconciler.prepull import Prepull as Prepull
     from .reconciler.reconciler import Reconciler as Reconciler
     from .sandbox.cc_manager import CcManager as CcManager
     from .sandbox.kata_device_plugin import KataDevicePlugin as KataDevicePlugin

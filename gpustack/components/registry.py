@@ -104,6 +104,7 @@ REGISTRY: tuple[Entry, ...] = (
     Entry("dra-validator", "dra", "dra_validator", "DraValidator", dra=True),
     Entry("node-labels", "nfd", "node_labels", "NodeLabels", dra=True, guarded=True),
     Entry("node-policies", "reconciler", "node_policies", "NodePolicies", dra=True, guarded=True),
+    Entry("prepull", "reconciler", "prepull", "Prepull", dra=True),
     Entry("reconciler", "reconciler", "reconciler", "Reconciler", dra=True),
     Entry("extra-workloads", "base", "extra_objects", "ExtraWorkloads", dra=True, shared=True),
 )

@@ -42,6 +42,7 @@ def arguments(given: Sequence[str], environment: Mapping[str, str]) -> argparse.
         "--lease-seconds", type=_seconds, default=Terms().duration, help="after which another replica takes over"
     )
     parser.add_argument("--maintenance-leases", default="", help="namespace of Leases that share maintenance")
+    parser.add_argument("--kured", default="", help="kured's DaemonSet, as NAMESPACE/NAME, whose lock counts")
     parser.add_argument("--plan", action="store_true", help="print what would be done, and do nothing")
     parser.add_argument("--kubeconfig", default=environment.get("KUBECONFIG", ""), help="default: the ServiceAccount")
     parser.add_argument("--log-level", choices=LEVELS, default="info")
@@ -85,12 +86,12 @@ async def main(options: argparse.Namespace) -> int:
         return 1
     client.observe = lambda verb, kind, code, _: metrics.requests.add(verb, kind, str(code))
     terms = Terms.lasting(options.lease_seconds)
-    shared = options.maintenance_leases
-    runner = Runner(client, options.namespace, options.identity, clock, log, metrics, terms, maintenance=shared)
+    shared, lock, who = options.maintenance_leases, options.kured, options.identity
+    runner = Runner(client, options.namespace, who, clock, log, metrics, terms, maintenance=shared, kured=lock)
     try:
         if options.plan:
             return _print(report.describe(await runner.plan()), log)
-        if lacking := await access.missing(client, options.namespace, shared):
+        if lacking := await access.missing(client, options.namespace, shared, lock):
             raise Forbidden(f"the ServiceAccount may not: {'; '.join(lacking)}", 403)
         return await _serve(runner, options.port, options.probe_port)
     except ApiError as error:

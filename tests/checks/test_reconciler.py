@@ -241,6 +241,22 @@ def test_an_upgrade_of_nothing(product: str | None, sections: dict[str, Any], va
     assert told == (["spec.nodePools[0].upgrade"] if vain else [])
 
 
+@pytest.mark.parametrize(
+    ("driver", "pools", "vain"),
+    [
+        ({}, [POOL], False),
+        ({}, [], False),
+        ({"enabled": False}, [POOL], True),
+        ({"upgradePolicy": {"autoUpgrade": False}}, [POOL], True),
+    ],
+)
+def test_images_for_nobody(driver: dict[str, Any], pools: list[Any], vain: bool) -> None:
+    """Where no driver is rolled, nobody waits for its images."""
+    hits = found("GPU846", spec(nodePools=pools, driver=driver, reconciler={**IMAGE, "prepull": {}}))
+    assert [each.path for each in hits] == ["spec.reconciler.prepull"] * vain
+    assert not found("GPU846", spec(nodePools=pools, driver=driver, reconciler=IMAGE))
+
+
 @pytest.mark.parametrize(("reconciler", "vain"), [("", True), ('reconciler: {image: "r.example/r:1"}', False)])
 def test_the_budget_counts_without_a_driver(reconciler: str, vain: bool, store: Store) -> None:
     """Nodes that bring their driver are taken out of service for MIG layouts, within the same budget."""

@@ -198,3 +198,52 @@ def test_what_keeps_a_node_is_named() -> None:
         told += go(history, 1, 10)
     assert any("has failed: Evicted: The node was low on resource: memory" in text for text in told)
     assert m.operation(history.world.node("n0"))["phase"] == "Acting"
+
+
+def test_annotations_that_somebody_wipes_while_a_node_is_worked_on() -> None:
+    """Whose cordon it is can't be told then; the reason says so, and what it advises works."""
+    history = quiet(1)
+    roll(history)
+    until(history, "n0", "Acting")
+    history.world.annotate("n0", dict.fromkeys(history.world.annotations("n0")))
+    said = go(history, 20, 10)
+    why = "n0 cordoned: somebody else cordoned the node, or took our annotations off it: kubectl uncordon n0 once it"
+    assert any(text.startswith(why) for text in said), said
+    go(history, 20)
+    assert history.world.cordoned("n0")
+    history.world.cordon("n0", on=False)
+    assert "Quarantine" not in ever(history)
+    assert loaded(history) == ["2"]
+
+
+def test_a_node_in_quarantine_whose_gpu_is_gone() -> None:
+    """No attempt mends that: the reason names what gives the node back, and that does."""
+    history = quiet(1)
+    history.world.machines["n0"].faults.add("driver")
+    roll(history)
+    until(history, "n0", "Quarantine", 20)
+    history.world.label("n0", {m.PCI: None})
+    said = go(history, 5)
+    assert any("sees no GPU there" in text and "kubectl annotate node n0 gpustack.dev/op-" in text for text in said)
+    history.world.annotate("n0", {m.OP: None})
+    go(history, 5)
+    assert not history.world.cordoned("n0")
+    assert phases(history) == {}
+
+
+def test_a_driver_pod_that_no_scheduler_places() -> None:
+    """The reason has its words."""
+    history = quiet(1)
+    roll(history)
+    until(history, "n0", "Acting")
+    go(history, 2)
+    pod = history.world.operand("nvidia-driver-daemonset", "n0")
+    assert pod is not None
+    why = {"type": "PodScheduled", "status": "False", "message": "0/1 nodes are available: 1 Insufficient memory."}
+    waits = {"spec": {"nodeName": None}, "status": {"conditions": [why], "containerStatuses": []}}
+    history.world.server.edit(PODS, pod["metadata"]["name"], waits, NAMESPACE)
+    (said,) = go(history, 1, 1)
+    assert said == (
+        f"n0 acting: waits for the new driver pod: {NAMESPACE}/{pod['metadata']['name']} is on no node: 0/1 nodes are "
+        "available: 1 Insufficient memory.; see whether the node has room for what the driver asks for"
+    )

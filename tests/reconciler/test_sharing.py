@@ -3,6 +3,8 @@ vain."""
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from gpustack.api import keys
@@ -126,3 +128,61 @@ def test_a_driver_that_the_nodes_bring_from_now_on() -> None:
     history.world.server.remove(DAEMONSETS, "nvidia-driver-daemonset", "gpu-operator")
     go(history, 30, 20)
     assert phases(history) == {}
+
+
+def kured(history: History, node: str, ttl: float = 0, **several: object) -> None:
+    """kured has its lock for a NODE since now, for TTL seconds; or for SEVERAL."""
+    history.lock(0)
+    created = history.world.server.now.isoformat().replace("+00:00", ".123456789Z")
+    lock = {"nodeID": node, "metadata": {"unschedulable": False}, "created": created, "TTL": int(ttl * 10**9)}
+    text = json.dumps({**several, "locks": [lock]} if several else lock)
+    history.world.server.edit(DAEMONSETS, "kured", {"metadata": {"annotations": {m.LOCK: text}}}, "kube-system")
+
+
+def test_kured_works_on_another_node() -> None:
+    """Nothing begins anywhere as long as its lock holds, and the reason says who has it and what to do were it left
+    behind; after that all have their turn. Its DaemonSet is not written."""
+    history = quiet(2, kept=True)
+    kured(history, "elsewhere", 3600)
+    before = history.world.server.get(DAEMONSETS, "kured", "kube-system")
+    roll(history)
+    why = "n0 maintenance: kured reboots elsewhere; where that is over and its lock was left, remove the annotation"
+    assert any(text.startswith(why) for text in go(history, 50))
+    assert loaded(history) == ["1", "1"]
+    go(history, 40)
+    assert loaded(history) == ["2", "2"]
+    assert history.world.server.get(DAEMONSETS, "kured", "kube-system") == before
+
+
+def test_kured_that_may_reboot_several() -> None:
+    """While there is room in its lock others may go, and the node that it works on may not."""
+    history = quiet(2, kept=True)
+    kured(history, "n0", maxOwners=2)
+    roll(history)
+    go(history, 30)
+    assert loaded(history) == ["1", "2"]
+
+
+def test_kured_comes_while_pods_are_waited_for() -> None:
+    """Nobody was evicted yet: the node is given back, and kured's comes first."""
+    history = quiet(1, kept=True)
+    start(history.world, Workload("web", 1), "n0")
+    roll(history, waitForCompletion={"podSelector": "app=web", "timeoutSeconds": 7200})
+    until(history, "n0", "Held", 5)
+    kured(history, "elsewhere")
+    go(history, 2)
+    assert phases(history) == {}
+
+
+@pytest.mark.parametrize("text", ["", "?", "[]", '{"nodeID": 1}', '{"locks": null}', '{"nodeID": "a", "TTL": 1e99}'])
+def test_a_lock_that_can_not_be_read(text: str) -> None:
+    """Nothing begins, but new nodes, and it is said; one without any node is free."""
+    history = quiet(1, kept=True)
+    history.lock(0)
+    history.world.server.edit(DAEMONSETS, "kured", {"metadata": {"annotations": {m.LOCK: text}}}, "kube-system")
+    roll(history)
+    history.world.add_node("new", "gpus")
+    said = go(history, 25)
+    free = text == '{"locks": null}'
+    assert loaded(history) == ["2" if free else "1", "2"]
+    assert any("kured's lock can't be read" in each for each in said) == (not free)

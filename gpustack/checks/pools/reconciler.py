@@ -163,6 +163,17 @@ def program_stopped(cluster: Cluster) -> Iterator[Hit]:
         yield hit("spec.reconciler.replicas")
 
 
+@rule("GPU846", "warning")
+def images_for_nobody(cluster: Cluster) -> Iterator[Hit]:
+    """Images that are pulled beforehand, and no driver that is rolled."""
+    section = cluster.spec.reconciler
+    if section is None or section.prepull is None or not runs(cluster.spec):
+        return
+    brought = bool(cluster.container_drivers)
+    if not any(brought and pool.workload == "container" and pool.budget.automatic for pool in cluster.nodes):
+        yield hit("spec.reconciler.prepull")
+
+
 @rule("GPU837", "note")
 def nothing_to_roll(cluster: Cluster) -> Iterator[Hit]:
     """A budget or windows for nodes that nothing takes out of service."""

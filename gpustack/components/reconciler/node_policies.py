@@ -8,10 +8,10 @@ from typing import ClassVar
 from ...model import Body, Stage
 from ..component import Component
 from ..crds import crd
-from ..driver import driver, nvidia_drivers
 from ..parts.daemonset import revision
 from ..parts.kube import metadata
 from .node_policies_inputs import NodePoliciesInputs, PolicyInputs
+from .prepull import drivers, images
 
 API_VERSION = "gpustack.dev/v1alpha1"
 
@@ -23,24 +23,22 @@ class NodePolicies(Component[NodePoliciesInputs]):
 
     def manifests(self, inputs: NodePoliciesInputs) -> Iterator[Body]:
         yield from (crd(name) for name in inputs.crds)
-        known = revisions(inputs)
+        known = named(inputs)
         for each in inputs.policies:
             yield node_policy(each, known)
 
 
-def revisions(inputs: NodePoliciesInputs) -> dict[str, str]:
-    """What names the pod template of each driver DaemonSet, by the DaemonSet's name."""
-    bodies = [
-        *(driver.daemonsets(inputs.driver) if inputs.driver else ()),
-        *(nvidia_drivers.daemonsets(inputs.drivers) if inputs.drivers else ()),
-    ]
-    return {body["metadata"]["name"]: revision(body) for body in bodies}
+def named(inputs: NodePoliciesInputs) -> dict[str, dict[str, str]]:
+    """What names the pod template of each driver DaemonSet, and its images, by the DaemonSet's name."""
+    bodies = drivers(inputs.driver, inputs.drivers)
+    return {body["metadata"]["name"]: {"revision": revision(body), "images": images(body)} for body in bodies}
 
 
-def node_policy(inputs: PolicyInputs, known: Mapping[str, str]) -> Body:
-    """The object, with the revisions KNOWN."""
+def node_policy(inputs: PolicyInputs, known: Mapping[str, Mapping[str, str]]) -> Body:
+    """The object, with the names KNOWN; those of images where nodes wait for them."""
     spec = dict(inputs.spec)
     if "driver" in spec:
-        named = [{**each, "revision": known[each["name"]]} for each in spec["driver"]["daemonSets"]]
-        spec["driver"] = {**spec["driver"], "daemonSets": named}
+        what = ("revision", "images") if "prepull" in spec["upgrade"] else ("revision",)
+        sets = [{**each, **{key: known[each["name"]][key] for key in what}} for each in spec["driver"]["daemonSets"]]
+        spec["driver"] = {**spec["driver"], "daemonSets": sets}
     return {"apiVersion": API_VERSION, "kind": "NodePolicy", "metadata": metadata(inputs.name), "spec": spec}

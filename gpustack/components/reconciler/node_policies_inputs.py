@@ -69,17 +69,22 @@ class Drivers(NamedTuple):
 
 def from_cluster(cluster: Cluster) -> NodePoliciesInputs | None:
     """None where the program doesn't run, or where a driver can't be rendered: its own component says why."""
-    spec = cluster.spec
-    if not reconciler.runs(spec):
-        return None
-    try:
-        drivers = Drivers(section_driver.from_cluster(cluster), nvidia_drivers.from_cluster(cluster))
-    except FindingsError:
+    spec, drivers = cluster.spec, drivers_of(cluster)
+    if drivers is None:
         return None
     made = [node_policy(pool, drivers) for pool in cluster.nodes]
     policies = tuple(PolicyInputs(name=(each.pools or [EVERYWHERE])[0], spec=plain(each)) for each in folded(made))
     crds = owned_crds(spec, (CRD,))
     return NodePoliciesInputs(crds=crds, policies=policies, driver=drivers.section, drivers=drivers.several)
+
+
+def drivers_of(cluster: Cluster) -> Drivers | None:
+    """What renders the drivers that the program rolls; None where it doesn't run, or one can't be rendered."""
+    try:
+        made = Drivers(section_driver.from_cluster(cluster), nvidia_drivers.from_cluster(cluster))
+    except FindingsError:
+        return None
+    return made if reconciler.runs(cluster.spec) else None
 
 
 def node_policy(pool: Pool, drivers: Drivers) -> Spec:

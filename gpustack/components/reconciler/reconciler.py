@@ -48,6 +48,11 @@ class Reconciler(Component[ReconcilerInputs]):
             shared = [rule("coordination.k8s.io", "leases", "create list patch watch")]
             home, name = inputs.namespace, f"{NAME}-maintenance"
             yield from grant_here(name, shared, account=NAME, namespace=inputs.leases, labels=LABELS, home=home)
+        if inputs.kured:
+            space, kured = inputs.kured
+            sees = [rule("apps", "daemonsets", "list watch", names=[kured])]
+            home, name = inputs.namespace, f"{NAME}-kured"
+            yield from grant_here(name, sees, account=NAME, namespace=space, labels=LABELS, home=home)
         yield deployment(inputs)
         yield disruption_budget(inputs)
         yield service(NAME, inputs.namespace, port_name="metrics", port=PORT)
@@ -101,7 +106,8 @@ def deployment(inputs: ReconcilerInputs) -> Body:
         inputs.pull_policy,
         command=["python", "-m", "gpustack.reconciler"],
         args=["--namespace", "$(POD_NAMESPACE)", "--probe-port", str(PROBES)]
-        + (["--maintenance-leases", inputs.leases] if inputs.leases else []),
+        + (["--maintenance-leases", inputs.leases] if inputs.leases else [])
+        + (["--kured", "/".join(inputs.kured)] if inputs.kured else []),
         env=Env().field("POD_NAME", "metadata.name").field("POD_NAMESPACE", "metadata.namespace"),
         security=RESTRICTED,
         resources=inputs.resources,

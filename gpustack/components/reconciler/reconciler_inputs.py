@@ -48,12 +48,13 @@ def run_by(spec: ClusterPolicySpec, section: Reconciler) -> dict[str, Any]:
 
 class ReconcilerInputs(ProgramInputs):
     """`pod_rules` say which pods it may delete, the first that fits; with `ignores_budgets` all that use a GPU, by a
-    resource of NVIDIA's, one of `runtime_classes` or a claim. `startup_taints` are those that it may remove, as key
-    and effect. `leases` is the namespace of Leases by which maintenance is shared. `guard`: how the API server holds
-    it to its own. `flow_schema` is rendered along; `monitoring`: the Prometheus operator's CRDs are there,
-    `monitoring_labels` are of what it reads, and a node that has been in one phase for `stuck_seconds` is worth an
-    alert. `alerts`: they are rendered here, as the policy has no section of that name; those about faults of GPUs with
-    `health`. `log_monitor`: the namespace of node-problem-detector, which gets its rules about GPUs.
+    resource of NVIDIA's, one of `runtime_classes` or a claim. `startup_taints` are those that it may remove, as key and
+    effect. `leases` is the namespace of Leases by which maintenance is shared, `kured` are namespace and name of the
+    DaemonSet of which it sees the lock. `guard`: how the API server holds it to its own. `flow_schema` is rendered
+    along; `monitoring`: the Prometheus operator's CRDs are there, `monitoring_labels` are of what it reads, and a node
+    that has been in one phase for `stuck_seconds` is worth an alert. `alerts`: they are rendered here, as the policy
+    has no section of that name; those about faults of GPUs with `health`. `log_monitor`: the namespace of
+    node-problem-detector, which gets its rules about GPUs.
     """
 
     replicas: int = own("reconciler.replicas")
@@ -63,6 +64,7 @@ class ReconcilerInputs(ProgramInputs):
     pod_rules: tuple[PodLabels, ...] = ()
     ignores_budgets: bool = False
     leases: str = ""
+    kured: tuple[str, str] | None = None
     runtime_classes: tuple[str, ...] = ()
     flow_schema: bool = True
     monitoring: bool = False
@@ -97,6 +99,7 @@ def from_cluster(cluster: Cluster) -> ReconcilerInputs | None:
         ),
         ignores_budgets=section.ignoreBudgetsAfterSeconds is not None,
         leases=section.maintenanceLeaseNamespace or "",
+        kured=(section.kured.namespace, section.kured.name) if section.kured else None,
         runtime_classes=runtime_classes.of_containers(cluster),
         flow_schema=section.flowSchema,
         monitoring=bool(spec.cluster.monitoring),

@@ -39,6 +39,7 @@ def upgrade(section: Reconciler, budget: Budget) -> policy.Upgrade:
         breakerFailures=section.breakerFailures,
         firstAlone=section.firstAlone,
         soakSeconds=budget.soak or None,
+        prepull=policy.Prepull(**section.prepull.model_dump(exclude={"maxUnavailable"})) if section.prepull else None,
         podRules=[pod_rule(each) for each in section.podRules] or None,
         ignoreBudgetsAfter=section.ignoreBudgetsAfterSeconds,
         order=[policy.OrderBy(label=each.key, values=each.values) for each in section.order.labels] or None,

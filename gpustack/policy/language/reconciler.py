@@ -13,7 +13,7 @@ from pydantic import Field
 from . import guards
 from .base import Own, Section, items, mapping, own, section
 from .daemonsets import Toleration
-from .health import Health
+from .health import Health, Share
 from .node_pools import Taint, Window
 from .operand import ImageSource, ResourceRequirements
 from .types import (
@@ -86,6 +86,30 @@ class NodeOrder(Section):
     they go by name."""
 
 
+class Kured(Section):
+    """kured's DaemonSet, whose annotation `weave.works/kured-node-lock` is its lock. The program gets the right to see
+    it, and none to change it."""
+
+    namespace: DnsLabel = "kube-system"
+    """Its namespace. Absent: kube-system."""
+    name: ObjectName = "kured"
+    """Its name. Absent: kured."""
+
+
+class Prepull(Section):
+    """Images of drivers on the nodes before they are taken out of service: a DaemonSet for each of a driver, whose pods
+    run these images without rights or mounts, and do nothing."""
+
+    maxUnavailable: Share = "100%"
+    """How many nodes pull at a time, as a percentage, rounded up. Those that can't get an image count: where so many
+    can't, no other one gets it. Absent: 100%, all at once."""
+    timeoutSeconds: Minutes = 3600
+    """How long a node waits for the images of its next driver before `then` counts. Absent: 3600."""
+    then: Literal["wait", "begin"] = "wait"
+    """What becomes of it after that: it keeps its driver and waits on (`wait`), or has its turn all the same, and the
+    images are pulled once it is empty (`begin`). Either is told by an Event. Absent: wait."""
+
+
 class Reconciler(ImageSource):
     """The program in the cluster that labels nodes and rolls drivers and MIG layouts."""
 
@@ -142,6 +166,9 @@ class Reconciler(ImageSource):
     """How long after a node of a roll-out is done the next of its NodePolicy waits, so that trouble shows that comes
     under load only. New nodes, repairs and further attempts at a node that has failed don't wait. Absent: 0, the next
     follows at once."""
+    prepull: Prepull | None = None
+    """Images of drivers are pulled before nodes are taken out of service; an empty section will do. Absent: when the
+    new driver's pod starts, on a node that has none by then."""
     podRules: list[PodRule] = items()
     """Rules for pods that use a GPU; the first that a pod matches counts. With one that says `delete` the program may
     delete pods, as the API server holds it to. Absent: all are evicted."""
@@ -154,6 +181,10 @@ class Reconciler(ImageSource):
     """Namespace of the Leases `node-NAME` by which maintenance of nodes is shared, as medik8s' node maintenance and its
     remediations do in `medik8s-leases`: nothing begins on a node whose Lease another one holds, and the program holds
     it while it works on the node. With it the program may write Leases there. Absent: none."""
+    kured: Kured | None = None
+    """kured, with which maintenance is shared: no node is begun while its lock says that it reboots as many as it may;
+    an empty section will do. Absent: a node that kured reboots is left alone where kured annotates it, and it may
+    reboot others meanwhile."""
     maxAttempts: AtLeast1 = own("reconciler.maxAttempts")
     """How often a change is tried on a node before the node stays out of service. Absent: 3."""
     health: Health | None = None

@@ -17,7 +17,7 @@ from ...api.pods import Pod
 from . import health, labeller
 from .actions import DeletePod, PatchNode
 from .due import is_broken
-from .images import crashed, had_by_another, pulls, stands, unanswered
+from .images import crashed, had_by_another, pulls, stands, unanswered, unplaced
 from .moves import Changes, move
 from .record import Act, Operation
 from .snapshot import Snapshot
@@ -187,7 +187,7 @@ def _driver(known: Snapshot, view: View, operation: Operation, *, repair: bool) 
         return Progress(failed=True, reason=why)
     return Progress(
         deletions=deletions,
-        reason=refused or _driver_reason(view, pods, current),
+        reason=refused or _driver_reason(known, view, pods, current),
         unanswered=_unanswered(known, view, current),
     )
 
@@ -198,13 +198,15 @@ def _unanswered(known: Snapshot, view: View, current: Sequence[Pod]) -> bool:
     return any(unanswered(pod) and not had_by_another(known, newest, pod, view.admitted) for pod in current)
 
 
-def _driver_reason(view: View, pods: Sequence[Pod], current: Sequence[Pod]) -> str:
+def _driver_reason(known: Snapshot, view: View, pods: Sequence[Pod], current: Sequence[Pod]) -> str:
     ending = [pod for pod in pods if pod.terminating]
     silent = "" if view.node.ready else ", and the node is not Ready"
     if ending:
         return f"waits for {ending[0].key} to end{silent}"
     if not current:
-        return untolerable(view) or f"waits for the new driver pod{silent}"
+        left = unplaced(known, view.driver.newest) if view.driver else ""
+        room = f": {left}; see whether the node has room for what the driver asks for" if left else ""
+        return untolerable(view) or f"waits for the new driver pod{silent}{room}"
     if why := pulls(current[0]) or stands(current[0]):
         return why
     return f"waits for {current[0].key} to be ready{silent}"
@@ -319,7 +321,9 @@ def _install(known: Snapshot, view: View, operation: Operation) -> Progress:
             current = [pod for pod in pods if not pod.terminating and pod not in outdated(view, pods)]
             if why := next((text for pod in current if (text := crashed(pod))), ""):
                 return Progress(failed=True, reason=why)
-            return Progress(reason=_driver_reason(view, pods, current), unanswered=_unanswered(known, view, current))
+            return Progress(
+                reason=_driver_reason(known, view, pods, current), unanswered=_unanswered(known, view, current)
+            )
     if operation.target.mig:
         made = _mig(known, view, operation)
         if not made.done:

@@ -133,7 +133,7 @@ WaitKind = Literal[
     "revision", "auto-upgrade-off", "skip", "opt-out", "mig-busy", "manual",
     # It may not begin: gates, budget, order.
     "paused", "hold", "breaker", "leaving", "maintenance", "not-ready", "window", "cordoned", "taint", "backoff",
-    "image", "admitting", "parallel", "budget", "first", "soak", "checking", "blocked", "layout",
+    "image", "pulling", "admitting", "parallel", "budget", "first", "soak", "checking", "blocked", "layout",
     "health-limit",
     # An operation is under way.
     "held", "evicting", "acting", "verifying", "quarantine",

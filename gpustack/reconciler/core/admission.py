@@ -62,7 +62,8 @@ def gate(known: Snapshot, candidate: Candidate, breaker: str) -> Why | None:
         if why := untolerable(view):
             return "taint", why
     if not what.install and view.node.spec.unschedulable and not view.owns_cordon:
-        return "cordoned", "somebody else cordoned the node"
+        cordoned = "somebody else cordoned the node, or took our annotations off it"
+        return "cordoned", f"{cordoned}: kubectl uncordon {view.name} once it may be used"
     return _backoff(known, candidate)
 
 

@@ -169,6 +169,7 @@ def _made(so_far: Pass, line: Queue, asked: Asked) -> Outlook:
     actions = [action for action in actions if not (isinstance(action, PatchNode) and action.node in left)]
     tells = [tell for looked in so_far.looked for tell in looked.tells if tell.node not in left]
     patches = [action for action in actions if isinstance(action, PatchNode)]
+    tells += line.tells
     tells += [Tell(name, "ChangeRefused", text, warning=True) for name, text in refused.items()]
     tells += [tell for patch in patches if (tell := telling.phase(by_name[patch.node], patch))]
     tallies = _tallies(so_far, waits)
@@ -324,6 +325,7 @@ TIMED: frozenset[WaitKind] = frozenset(
         "gpu-gone",
         "manual",
         "soak",
+        "pulling",
         "checking",
         "blocked",
         "refused",

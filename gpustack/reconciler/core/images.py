@@ -9,12 +9,17 @@ wait for a deadline to know it.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
 
+from ...api import keys
+from ...api.node_policy import NodePolicy
 from ...api.pods import ContainerStatus, Pod
+from .actions import Tell, Why
+from .record import Act
 from .snapshot import Snapshot
-from .view import ledgered, operations, outdated_by
+from .spans import span
+from .view import View, ledgered, operations, outdated_by
 from .words import brief
 
 PULLS = ("ImagePullBackOff", "ErrImagePull", "RegistryUnavailable", "ImageInspectError")
@@ -65,6 +70,40 @@ def crashed(pod: Pod) -> str:
     return ""
 
 
+def awaited(
+    known: Snapshot, view: View, policy: NodePolicy, acts: Sequence[Act], revision: str
+) -> tuple[Why | None, list[Tell]]:
+    """Why a node waits for the images of its next driver, of REVISION, if that is among ACTS; and what is told of it
+    once that takes long. How long counts from when they are wanted, whatever else the node waits for: they come outside
+    of windows too."""
+    prepull = policy.spec.upgrade.prepull
+    if prepull is None or "driver" not in acts:
+        return None, []
+    text = _unpulled(known, view, policy)
+    waited = known.seen.since(view.node.uid, f"pulling {revision}", known.now, holds=bool(text))
+    if not text:
+        return None, []
+    said = f"the images of its next driver are not there: {text}"
+    if waited < span(prepull.timeoutSeconds):
+        return ("pulling", said), []
+    then = "it keeps its driver until they are" if prepull.then == "wait" else "it has its turn without them"
+    said = f"{said}; for {prepull.timeoutSeconds // 60} minutes and more: {then}"
+    told = [Tell(view.name, "ImagesMissing", said, warning=True)]
+    return (("pulling", said) if prepull.then == "wait" else None), told
+
+
+def _unpulled(known: Snapshot, view: View, policy: NodePolicy) -> str:
+    """Why the images of the node's next driver are not on it yet; "" where they are, or nobody pulls them."""
+    sets = policy.spec.driver.daemonSets if policy.spec.driver and view.driver else ()
+    images = next((each.images for each in sets if view.driver and each.name == view.driver.object.name), None)
+    pods = [pod for pod in known.pullers.get(view.name, ()) if pod.labels.get(keys.IMAGES) == images]
+    pods = [pod for pod in pods if not pod.terminating]
+    if not images or any(pod.ready for pod in pods):
+        return ""
+    waits = f"{pods[0].key} is not ready" if pods else "no pod that pulls them runs on the node"
+    return next(filter(None, (pulls(pod) or stands(pod) for pod in pods)), waits)
+
+
 def stands(pod: Pod) -> str:
     """Why POD isn't ready, in the kubelet's words; "" where it says nothing."""
     if pod.status.phase == "Failed":
@@ -73,6 +112,14 @@ def stands(pod: Pod) -> str:
         if status.state.waiting and status.state.waiting.reason not in {"", "PodInitializing", "ContainerCreating"}:
             return f"{pod.key}: {status.name} is in {status.state.waiting.reason}"
     return ""
+
+
+def unplaced(known: Snapshot, revision: str) -> str:
+    """Why the scheduler puts a driver pod of REVISION on no node, in its words; "" where none is so. Which node it is
+    for isn't looked at: that would have to be kept of every pod."""
+    waiting = (pod for pod in known.driver_pods.get("", ()) if not (pod.terminating or outdated_by(pod, revision)))
+    said = ((pod, each) for pod in waiting for each in pod.status.conditions if each.type == "PodScheduled")
+    return next((f"{pod.key} is on no node" + _said(each.message) for pod, each in said if each.status == "False"), "")
 
 
 def image_trouble(known: Snapshot, revision: str) -> str:

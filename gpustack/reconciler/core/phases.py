@@ -30,7 +30,7 @@ from .admission import stopped
 from .attempts import today
 from .closing import abandon, close, quarantine
 from .health import Faults
-from .images import image_trouble
+from .images import awaited, image_trouble
 from .moves import Changes, move
 from .record import Operation
 from .snapshot import Snapshot
@@ -136,8 +136,11 @@ def _stopped(known: Snapshot, view: View, operation: Operation) -> str:
         return why
     if policy.status.breaker.open:
         return policy.status.breaker.message
-    if operation.phase == "Held" and (busy := others.in_hand(known, view, new=False)):
-        return busy[1]
+    if operation.phase == "Held":
+        acts = () if operation.acted else operation.acts
+        images, _ = awaited(known, view, policy, acts, operation.target.revision)
+        if waits := others.in_hand(known, view, new=False) or images:
+            return waits[1]
     brings = {"driver", "repair"} & set(operation.acts) and not operation.restartOnly
     return image_trouble(known, operation.target.revision) if brings else ""
 
@@ -322,6 +325,9 @@ def _quarantine(known: Snapshot, view: View, operation: Operation) -> Step:
     until = operation.notBefore
     stays = "stays until it is well" if operation.target.health else "stays until somebody looks"
     again = stays if until is None else f"next attempt {until:%H:%MZ}"
+    if not view.gpu:
+        back = f"kubectl annotate node {view.name} {keys.OPERATION}-"
+        again = f"node feature discovery sees no GPU there: bring it back; or, for a node that is to do without: {back}"
     runs = settled or any(pod.ready for pod in known.driver_pods.get(view.name, ()))
     nudges = verify.nudges(known, view, now) if runs else []
     return Step([*nudges], reason=f"quarantined: {operation.reason}; {again}", again=60)

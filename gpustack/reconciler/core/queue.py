@@ -20,7 +20,7 @@ from .actions import Action, Tell, Wait, Why
 from .admission import Candidate, gate
 from .budget import Budget, zone_of
 from .health import Faults
-from .images import PATIENCE, image_trouble, pulls
+from .images import PATIENCE, awaited, image_trouble, pulls
 from .layouts import unread
 from .pioneer import Pioneers
 from .snapshot import Kept, Snapshot
@@ -73,6 +73,7 @@ class Queue:
     order: Sequence[Candidate] = ()
     begin: Sequence[Candidate] = ()
     waits: Sequence[Wait] = ()
+    tells: Sequence[Tell] = ()
 
 
 def waits_of(view: View, whys: Iterable[Why]) -> Iterator[Wait]:
@@ -95,10 +96,16 @@ def queue(so_far: Pass, trials: int = 0) -> Queue:
     taken: list[Candidate] = []
     waits: list[Wait] = []
     order: list[Candidate] = []
+    tells: list[Tell] = []
     for candidate in _in_turn(known, budget, so_far.looked):
         order.append(candidate)
         view = candidate.view
-        why = _gates(so_far, candidate) or _full(known, len(taken))
+        # A driver that has failed serves nobody: it is not kept for images.
+        acts = () if candidate.again else candidate.due.acts
+        pulling, late = awaited(known, view, candidate.policy, acts, candidate.due.target.revision)
+        why = _gates(so_far, candidate)
+        tells += [] if why else late
+        why = why or pulling or _full(known, len(taken))
         if candidate.due.install:
             if why is None and not budget.installs(view):
                 why = ("parallel", "enough new nodes are being set up")
@@ -116,7 +123,7 @@ def queue(so_far: Pass, trials: int = 0) -> Queue:
             waits += waits_of(view, [why])
         elif not (trials and candidate.due.install):
             taken.append(candidate)
-    return Queue(order, taken, waits)
+    return Queue(order, taken, waits, tells)
 
 
 def _full(known: Snapshot, taken: int) -> Why | None:

@@ -129,6 +129,8 @@ class Snapshot:
     driver_sets: Sequence[DriverSet] = ()
     driver_pods: Mapping[str, Sequence[Pod]] = field(default_factory=dict)
     """Driver pods by node."""
+    pullers: Mapping[str, Sequence[Pod]] = field(default_factory=dict)
+    """Pods that pull the images of drivers beforehand, by node."""
     validators: Mapping[str, Sequence[Pod]] = field(default_factory=dict)
     sandbox_validators: Mapping[str, Sequence[Pod]] = field(default_factory=dict)
     """Of nodes for virtual machines, by node."""
@@ -156,6 +158,8 @@ class Snapshot:
     """None where the MIG managers read what is rendered, and where there is no MIG manager."""
     maintenance: Mapping[str, Lease] | None = None
     """Leases by which maintenance is shared (sharing.py), by the node's name; None where no such Leases are kept."""
+    kured: DaemonSet | None = None
+    """kured's, which has its lock (others.py); None where nobody asks."""
     paused: str = ""
     """Why the whole fleet is paused; "" where it is not."""
     foreign: str = ""

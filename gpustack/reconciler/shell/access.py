@@ -69,10 +69,13 @@ RIGHTS: tuple[Right, ...] = (
 """Everything that the program asks for."""
 
 
-async def missing(client: Cluster, namespace: str, maintenance: str = "") -> list[str]:
-    """The rights that the program lacks, in words; with those on Leases in the namespace MAINTENANCE, if any."""
+async def missing(client: Cluster, namespace: str, maintenance: str = "", kured: str = "") -> list[str]:
+    """The rights that the program lacks, in words; with those on Leases in the namespace MAINTENANCE and on the
+    DaemonSet KURED, as namespace and name, if any."""
     verbs = ("create", "list", "watch", "patch") if maintenance else ()
-    shared = (Right(verb, cluster.LEASES, namespace=maintenance) for verb in verbs)
+    shared = [Right(verb, cluster.LEASES, namespace=maintenance) for verb in verbs]
+    where, _, name = kured.partition("/")
+    shared += [Right(verb, cluster.DAEMONSETS, namespace=where, name=name) for verb in ("list", "watch") if kured]
 
     async def denied(right: Right) -> str:
         review = {"spec": {"resourceAttributes": right.attributes(namespace)}}

@@ -90,6 +90,8 @@ class Sources:
     sleep: Sleep = asyncio.sleep
     maintenance: str = ""
     """The namespace of the Leases by which maintenance is shared; "" where none are kept."""
+    kured: str = ""
+    """Namespace and name of kured's DaemonSet, whose lock counts; "" where it doesn't."""
     bounds: Bounds = Bounds()
     refusals: Refusals = field(default_factory=Refusals)
     seen: Seen = field(default_factory=Seen)
@@ -114,8 +116,12 @@ class Sources:
             CONFIG_MAPS, Selection(inside, fields=f"metadata.name={keys.LAYOUTS}")
         )
 
+        self.pullers: Watch[Pod] = self._watch(PODS, Selection(inside, keys.IMAGES))
         shared = Selection(self.maintenance)
         self.shared: Watch[Lease] | None = self._watch(LEASES, shared) if self.maintenance else None
+        where, _, name = self.kured.partition("/")
+        locks = Selection(where, fields=f"metadata.name={name}")
+        self.locks: Watch[DaemonSet] | None = self._watch(DAEMONSETS, locks) if self.kured else None
 
     def _watch(self, kind: Kind[Any], which: Selection) -> Watch[Any]:
         self.watches.append(Watch(self.cluster, kind, which, self.clock, self.log, self.changed, self.sleep))
@@ -150,6 +156,7 @@ class Sources:
             policies=self.policies.all(),
             driver_sets=driver_sets(self.daemon_sets.all(), self.revisions.all()),
             driver_pods=by_node(self.drivers.all()),
+            pullers=by_node(self.pullers.all()),
             validators=by_node(pod for pod in validators if pod.labels.get("app") == VALIDATOR),
             sandbox_validators=by_node(pod for pod in validators if pod.labels.get("app") == OTHER_VALIDATOR),
             mig_managers=by_node(self.mig_managers.all()),
@@ -162,6 +169,7 @@ class Sources:
             setbacks=self.refusals.setbacks(),
             layouts=next((read_layouts(each) for each in self.layouts.all()), None),
             maintenance={each.name.removeprefix(PREFIX): each for each in shared} if self.shared else None,
+            kured=next(iter(self.locks.all()), None) if self.locks else None,
             paused=paused,
             foreign=foreign(self.deployments.all()),
             seen=self.seen,
@@ -331,11 +339,10 @@ def _hash(revision: ControllerRevision, of: DaemonSet) -> str:
 
 
 def by_node(pods: Iterable[Pod]) -> Mapping[str, Sequence[Pod]]:
-    """PODS by the node that they are on."""
+    """PODS by the node that they are on; "" for those that no scheduler has put on any."""
     placed: dict[str, list[Pod]] = {}
     for pod in pods:
-        if pod.spec.nodeName:
-            placed.setdefault(pod.spec.nodeName, []).append(pod)
+        placed.setdefault(pod.spec.nodeName, []).append(pod)
     return placed
 
 

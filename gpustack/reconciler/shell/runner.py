@@ -43,6 +43,8 @@ class Runner:
     """The longest time without a sign of life from the loop."""
     maintenance: str = ""
     """The namespace of the Leases by which maintenance is shared; "" where none are kept."""
+    kured: str = ""
+    """Namespace and name of kured's DaemonSet, whose lock counts; "" where it doesn't."""
     work: Steady = time.process_time
     """Seconds that this process has worked."""
     _again: float = field(default=300.0, init=False)
@@ -52,8 +54,10 @@ class Runner:
         self._dirty = asyncio.Event()
         self.alive = self.clock.monotonic()
         changed: Callable[[], None] = self._dirty.set
-        shared = self.maintenance
-        self.sources = Sources(self.cluster, self.namespace, self.clock, self.log, changed, maintenance=shared)
+        shared, lock = self.maintenance, self.kured
+        self.sources = Sources(
+            self.cluster, self.namespace, self.clock, self.log, changed, maintenance=shared, kured=lock
+        )
         self.elector = Elector(self.cluster, self.namespace, self.identity, self.clock, self.log, self.terms, changed)
         self.events = Events(self.cluster, self.identity, self.clock, self.log, self.metrics, self._uid)
         self.performer = Performer(self.cluster, self.elector, self.sources, self.events, self.log)

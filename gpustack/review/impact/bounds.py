@@ -54,6 +54,11 @@ def held(leaf: Leaf) -> bool:
     return leaf.old is not False or leaf.new is False
 
 
+def waits_on(leaf: Leaf) -> bool:
+    """Whether nodes wait for what they waited for."""
+    return bool(leaf.old != "wait" or leaf.new == "wait")
+
+
 def rolled(leaf: Leaf) -> bool:
     """Whether the reconciler rolls what it rolled: then it keeps budgets and windows, which nobody else does."""
     image = ("reconciler", "image")
@@ -319,7 +324,7 @@ BOUNDS |= {
         *(added, switched_on, switched_off, fewer, fewer_or_said, longer, tighter_windows, everywhere),
         *(harmless_variable, says_whose, tolerations_by_key, own_series, of_what_is_new, number, operators_text),
         *(rolled, labels_named, for_a_server, referenced, stays_kata, left_on, left_healing, not_emptied),
-        *(of_a_new_object, held, nothing_less, nothing_more, kept_longer, kept_longer_or_said, ignored_later),
+        *(of_a_new_object, held, nothing_less, nothing_more, kept_longer, kept_longer_or_said, ignored_later, waits_on),
         *(pods_still_start, pools_fact, pools_runtime, confidential, ends, *ALERTING, *AMOUNTS, *TEXTS, *TAGS),
     )
 }

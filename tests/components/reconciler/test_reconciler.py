@@ -245,6 +245,18 @@ def test_budgets_are_ignored_for_gpus_alone(sections: dict[str, Any], classes: l
     assert "key in [" not in found["expression"]
 
 
+def test_kured() -> None:
+    """It may see the one DaemonSet that the policy names and nothing else there, and change nothing of it: whoever may
+    write its annotations may make its pods run anything on every node."""
+    bodies = program({"kured": {"namespace": "reboots"}})
+    role, binding = (bodies[f"{kind}/{NAME}-kured"] for kind in ("Role", "RoleBinding"))
+    assert grants(role) == {"daemonsets=kured:list", "daemonsets=kured:watch"}
+    assert role["metadata"]["namespace"] == binding["metadata"]["namespace"] == "reboots"
+    (container,) = bodies[f"Deployment/{NAME}"]["spec"]["template"]["spec"]["containers"]
+    assert container["args"][-2:] == ["--kured", "reboots/kured"]
+    assert not [name for name in program() if "kured" in name]
+
+
 def test_shared_maintenance() -> None:
     """It may write Leases in the namespace that the policy names, where it makes those of nodes only; without the field
     nothing of it is rendered."""

@@ -10,7 +10,7 @@ import asyncio
 
 from tests.control_plane.actors import driver, mig
 from tests.control_plane.api import STRATEGIC, Api
-from tests.control_plane.kubelet import Kubelets
+from tests.control_plane.kubelet import Kubelets, plain_pod
 from tests.control_plane.machine import Machine
 from tests.control_plane.pace import Pace
 from tests.control_plane.pod import Pod
@@ -132,6 +132,12 @@ async def driver_with_pull(pod: Pod) -> None:
     await driver.driver_manager(pod)
 
 
+async def images(pod: Pod) -> None:
+    """What pulls a driver's images beforehand, and does nothing else."""
+    await pod.pull(lambda: pod.machine.faults.pull_fails)
+    await plain_pod(pod)
+
+
 INITS = {
     driver.MANAGER: driver_with_pull,
     "gpustack-wait-for-driver": wait_for_driver,
@@ -149,6 +155,7 @@ PROGRAMS = {
     "nvidia-device-plugin-daemonset": device_plugin,
     "gpu-feature-discovery": gfd,
     "nvidia-operator-validator": validator,
+    "gpustack-images": images,
 }
 """Role of a pod -> what it does; all others start, are ready and run."""
 

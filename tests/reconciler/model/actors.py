@@ -21,7 +21,7 @@ from .watcher import Watcher
 POOL, SPARE = "gpus", "spare"
 SECONDS = (1, 5, 15, 60, 300, 900, 3600)
 LAYOUTS = ("", "halves", "small", "all-disabled")
-FAULTS = ("driver", "mig", "validator", "stuck", "registry")
+FAULTS = ("driver", "mig", "validator", "stuck", "registry", "pull", "slow")
 FOREIGN = ("false", "custom", "pre-installed", "paused-for-driver-upgrade", "")
 PARTS = ("driver", "device-plugin", "mig-manager", "operator-validator")
 DENIALS = (
@@ -70,6 +70,8 @@ class Want:
     """Whether nodes go without waiting for the first one of a rollout."""
     soak: int = 0
     """Seconds between one node of a rollout and the next."""
+    prepull: str = ""
+    """Whether nodes wait for the images of their next driver, and what becomes of them after a while."""
     pods: dict[str, Any] = field(default_factory=dict)
     """Rules for pods, and when budgets are ignored."""
     least: bool = False
@@ -87,6 +89,8 @@ class Want:
             upgrade["firstAlone"] = False
         if self.soak:
             upgrade["soakSeconds"] = self.soak
+        if self.prepull:
+            upgrade["prepull"] = {"timeoutSeconds": 300, "then": self.prepull}
         upgrade |= self.pods
         if self.least:
             upgrade["leastUsed"] = True
@@ -130,6 +134,7 @@ class Actors:
         """What was committed is synced: both, or the policy first, or the driver first."""
         if number % 3 != 1:
             self.world.set_driver(self.want.version, self.want.digest)
+            self.world.pull(self.want.version if self.want.prepull else "")
         if number % 3 != 2:
             self.world.content = self.want.content
             if self.kept:
@@ -177,6 +182,11 @@ class Actors:
         """A time between one node and the next, or none."""
         self.want.soak = 300 * (number % 3)
         self.sync(0)
+
+    def prepull(self, number: int) -> None:
+        """Nodes wait for the images of their next driver, for as long as that takes or a while, or not any more."""
+        self.want.prepull = ("wait", "begin", "")[number % 3]
+        self.sync(number // 3)
 
     def pods(self, number: int) -> None:
         """Another rule for the workload's pods; budgets are ignored after a while, or never; another order."""
@@ -365,9 +375,9 @@ class Actors:
         """Something no longer works on a machine or on all, or works again."""
         if number >= 9:
             for machine in self.world.machines.values():
-                machine.faults ^= {FAULTS[number % 5]}
+                machine.faults ^= {FAULTS[number % len(FAULTS)]}
         elif node := self._node(number):
-            self.world.machines[node].faults ^= {FAULTS[number % 5]}
+            self.world.machines[node].faults ^= {FAULTS[number % len(FAULTS)]}
 
     def workload(self, number: int) -> None:
         """The workload grows, shrinks, ends slowly, gets a strict budget or none."""

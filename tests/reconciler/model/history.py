@@ -103,7 +103,7 @@ class History(Vexations):
 
     def lag(self, number: int) -> None:
         """Some watches do not catch up any more, or all do again."""
-        self.replica.lag = (0, 0b1, 0b10, 0b1100, 0b100000, 0b1000000, 0b10000000, 0b11100000)[number % 8]
+        self.replica.lag = (0, 0b1, 0b10, 0b1100, 0b100000, 0b1000000, 0b10000000, 0b11100000, 0b1000000000)[number % 9]
 
     def stall(self, number: int) -> None:
         """The leader stops within a request; another takes over; then the late request arrives."""
@@ -324,7 +324,7 @@ STEPS: dict[str, Step] = {
         "once go tick kill away restart lag stall jump sync driver revert mig content limits window mode drop_policy "
         "cordon hold pause retry manual record forge opt_out works nfd replace foreign taint fault workload bind "
         "operator everything labelling manager parts startup rename pool driver_gone register lies rival uninstall "
-        "maintain deny unlist soak reboot pods spare ledger undo marks edit ill asked reporting"
+        "maintain lock deny unlist soak prepull reboot pods spare ledger undo marks edit ill asked reporting"
     ).split()
 }
 """By name; the number goes to the step."""

@@ -273,6 +273,27 @@ def i28_shared(now: Moment) -> Iterator[str]:
     lease = now.world.server.find(LEASES, f"node-{now.name}", m.SHARED)
     if now.opened and lease and m.holds(lease, now.world.server.now) == "node-maintenance":
         yield "begun, though it is held for maintenance"
+    kured = now.known.kured.annotations.get(m.LOCK) if now.known and now.known.kured else None
+    if now.opened and now.known and m.locked(kured, now.name, now.known.now):
+        yield "begun, though kured holds its lock"
+
+
+def i29_images(now: Moment) -> Iterator[str]:
+    """No node is taken for a new driver, nor emptied for it, whose images it has to wait for and hasn't got, as the
+    pass saw it. A broken driver, or one that has failed, is not kept for them."""
+    found, before = m.operation(now.after), m.operation(now.before)
+    emptied = found.get("phase") == "Evicting" and before.get("phase") == "Held"
+    again = found.get("acted") or (before and not emptied)
+    if not (now.opened or emptied) or now.known is None or "driver" not in found["acts"] or again:
+        return
+    policy = now.seen_policy(found["policy"])
+    prepull = policy.spec.upgrade.prepull if policy else None
+    if policy is None or prepull is None or prepull.then == "begin" or policy.spec.driver is None:
+        return
+    wanted = policy.spec.driver.daemonSets[0].images
+    pods = [pod for pod in now.known.pullers.get(now.name, ()) if pod.labels.get("gpustack.dev/images") == wanted]
+    if not any(pod.ready for pod in pods):
+        yield "taken or emptied before its next driver's images were there"
 
 
 def i20_deadlines(now: Moment) -> Iterator[str]:
@@ -368,6 +389,7 @@ NODE_CHECKS: tuple[Check, ...] = (
     i18_nothing_due,
     i20_deadlines,
     i28_shared,
+    i29_images,
     i21_unreadable,
     i23_breaker,
     i24_new_node,

@@ -36,6 +36,8 @@ FORGED = "f0f0f0f0f0f0"
 """The operation of a record that somebody wrote for it to be believed."""
 OPEN = {"Held", "Evicting", "Acting", "Verifying"}
 Document = dict[str, Any]
+KURED, LOCK = ("kube-system", "kured"), "weave.works/kured-node-lock"
+"""kured's DaemonSet, and its annotation that is a lock."""
 SHARED = "medik8s-leases"
 """The namespace of the Leases by which maintenance of nodes is shared."""
 
@@ -46,6 +48,18 @@ def holds(lease: Document, now: datetime) -> str:
     renewed = datetime.fromisoformat(spec.get("renewTime") or "1970-01-01T00:00:00Z")
     valid = renewed <= now <= renewed + timedelta(seconds=spec.get("leaseDurationSeconds") or 0)
     return str(spec.get("holderIdentity") or "") if valid else ""
+
+
+def locked(text: str | None, node: str, now: datetime) -> bool:
+    """Whether kured's lock TEXT has no room for another node, or is one of NODE."""
+    try:
+        lock = json.loads("{}" if text is None else text)
+        every = (lock["locks"] or []) if "locks" in lock else [lock] if lock else []
+        ends = [datetime.fromisoformat(each["created"]) + timedelta(seconds=each["TTL"] / 10**9) for each in every]
+    except (ValueError, KeyError, TypeError, OverflowError):
+        return True
+    held = [each["nodeID"] for each, end in zip(every, ends, strict=True) if not each["TTL"] or end > now]
+    return node in held or len(held) >= lock.get("maxOwners", 1)
 
 
 @lru_cache(maxsize=4096)

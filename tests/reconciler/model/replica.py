@@ -24,6 +24,8 @@ from tests.reconciler.memory import FakeCluster, drive
 from tests.reconciler.world.stack import NAMESPACE
 from tests.reconciler.world.world import World
 
+from .moment import KURED
+
 
 class Watched(Runner):
     """A runner that says what it saw and what it decided."""
@@ -64,7 +66,7 @@ class Replica:
     client: Callable[[], FakeCluster]
     begun: Callable[[Snapshot], None] = lambda known: None
     maintenance: str = ""
-    """The namespace of the Leases by which maintenance is shared; "" for none."""
+    """The namespace of the Leases by which maintenance is shared, with kured too; "" for none."""
     lag: int = 0
     """Bits of the watches that do not catch up."""
     number: int = 0
@@ -84,8 +86,9 @@ class Replica:
         clock = Clock(self._elapsed)
         self.cluster = self.client()
         log = Log("error", io.StringIO())
-        who, shared = f"{self.cluster.actor}-{self.number}", self.maintenance
-        self.runner = Watched(self.cluster, NAMESPACE, who, clock, log, maintenance=shared)
+        who = f"{self.cluster.actor}-{self.number}"
+        shared, lock = self.maintenance, "/".join(KURED) if self.maintenance else ""
+        self.runner = Watched(self.cluster, NAMESPACE, who, clock, log, maintenance=shared, kured=lock)
         self.runner.sources.refusals.chance = _middle  # a history is the same whenever it is played
         self.runner.begun = self.begun
         self.runner.performer.perform = Noted(self.runner, self.runner.performer)  # type: ignore[method-assign]

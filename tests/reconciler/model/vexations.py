@@ -7,9 +7,9 @@ import json
 from dataclasses import dataclass, field
 from typing import Any
 
-from gpustack.reconciler.shell.cluster import LEASES, ApiError, Forbidden, TooMany, Unreachable
+from gpustack.reconciler.shell.cluster import DAEMONSETS, LEASES, ApiError, Forbidden, TooMany, Unreachable
 from gpustack.reconciler.shell.lease import NAME
-from tests.reconciler.world.stack import DRIVER, NAMESPACE
+from tests.reconciler.world.stack import DRIVER, NAMESPACE, daemon_set
 from tests.reconciler.world.workloads import Workload, start
 
 from . import moment as m
@@ -104,6 +104,20 @@ class Vexations(Upheavals):
         elif not m.holds(lease, self.world.server.now):
             self.world.server.edit(LEASES, f"node-{node}", {"spec": spec}, m.SHARED)
 
+    def lock(self, number: int) -> None:
+        """kured takes its lock for a node, gives it back, or has left one that is over or that nobody can read."""
+        if not (self.kept and (node := self._node(number))):
+            return
+        space, name = m.KURED
+        if self.world.server.find(DAEMONSETS, name, space) is None:
+            made = daemon_set(name, "kured", {"name": name})
+            self.world.server.put(DAEMONSETS, {**made, "metadata": {"name": name, "namespace": space}})
+        lock = {"nodeID": node, "metadata": {"unschedulable": False}, "created": "2020-01-01T00:00:00.5Z", "TTL": 0}
+        several = {"maxOwners": 2, "locks": [lock, {**lock, "nodeID": "elsewhere"}]}
+        held = (None, lock, {**lock, "TTL": 60 * 10**9}, several, {**several, "maxOwners": 3}, "?")[number // 2 % 6]
+        text = json.dumps(held) if held else None
+        self.world.server.edit(DAEMONSETS, name, {"metadata": {"annotations": {m.LOCK: text}}}, space)
+
     def edit(self, number: int) -> None:
         """Whoever owns a node gives its open operation other times, attempts and waits."""
         node = self._node(number)
@@ -120,6 +134,7 @@ class Vexations(Upheavals):
         super().calm()
         self.watcher.spared.clear()
         self.vexed.nodes.clear()
+        self.lock(0)
         for name in self.world.machines:
             self.world.annotate(name, dict.fromkeys(MARKS, None))
             lease = self.world.server.find(LEASES, f"node-{name}", m.SHARED)

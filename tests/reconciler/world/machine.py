@@ -62,7 +62,8 @@ class Machine:
     faults: set[str] = field(default_factory=set)
     """"driver", "mig", "validator": what does not work here. "stuck": a MIG change that ends in M13.
     "count": a GPU less is offered than there is. "silent": none is, as with DRA. "registry":
-    the one that has the driver's image gives no answer."""
+    the one that has the driver's image gives no answer. "pull", "slow": images that are to be pulled beforehand are not
+    to be had, or take for ever."""
     driver: Task = field(default_factory=Task)
     mig: Task = field(default_factory=Task)
 
@@ -107,6 +108,15 @@ def _unload(world: World, machine: Machine, task: Task, pod: Document) -> None:
     machine.loaded = ""
     restore(world, machine.name, BY_DRIVER, keys.PAUSED_FOR_DRIVER)
     task.stage, task.since = "install", world.elapsed
+
+
+def run_puller(world: World, machine: Machine, pod: Document) -> None:
+    """One look at the pod that pulls the driver's images: "pull" lets it fail, "slow" never come to an end."""
+    ready = world.is_ready(pod)
+    if "pull" in machine.faults and not ready:
+        world.set_status(pod, main="ImagePullBackOff")
+    elif not ready and "slow" not in machine.faults:
+        world.set_status(pod, ready=True)
 
 
 def run_mig(world: World, machine: Machine, pod: Document) -> None:

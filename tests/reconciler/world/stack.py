@@ -13,6 +13,8 @@ from gpustack.reconciler.memory.rules import Document
 
 NAMESPACE = "gpu-operator"
 DRIVER = "nvidia-driver-daemonset"
+PULLER = f"{DRIVER}-images"
+"""Pulls the driver's images beforehand."""
 POOL = "example.com/pool"
 MIG_MANAGER, PLUGIN, FEATURES, VALIDATOR = (
     "nvidia-mig-manager",
@@ -90,6 +92,14 @@ def driver_set(version: str, digest: str = "") -> Document:
     return made
 
 
+def puller_set(version: str) -> Document:
+    """The DaemonSet that pulls the images of a driver beforehand, replaced as it changes."""
+    made = daemon_set(PULLER, "driver", {"app": PULLER})
+    made["spec"]["updateStrategy"] = {"type": "RollingUpdate"}
+    made["spec"]["template"]["metadata"]["labels"][keys.IMAGES] = f"images-{version}"
+    return made
+
+
 def operand_sets() -> list[Document]:
     """The DaemonSets of the operands."""
     return [daemon_set(name, component, {"app": name}) for name, component in OPERANDS.items()]
@@ -111,6 +121,8 @@ def node_policy(
         "upgrade": {"maxParallel": 1, "maxUnavailable": 1},
         "fleet": {"maxParallel": 0, "maxUnavailable": "100%"},
     }
+    if spec.get("upgrade", {}).get("prepull"):
+        made["driver"]["daemonSets"][0]["images"] = f"images-{version}"
     if mig:
         made["mig"] = {"config": mig, "digest": content}
     return {"metadata": {"name": name}, "spec": {**made, **spec}}

@@ -19,7 +19,7 @@ from gpustack.reconciler.memory.rules import Document
 from gpustack.reconciler.shell.cluster import CONFIG_MAPS, DAEMONSETS, NODES, PODS, POLICIES, REVISIONS, Selection
 from tests.reconciler.memory.eviction import settle_budgets
 from tests.reconciler.memory.server import Server
-from tests.reconciler.world.machine import Machine, offer, run_driver, run_operand, status_of
+from tests.reconciler.world.machine import Machine, offer, run_driver, run_operand, run_puller, status_of
 from tests.reconciler.world.stack import (
     DRIVER,
     LAYOUTS,
@@ -27,11 +27,13 @@ from tests.reconciler.world.stack import (
     NAMESPACE,
     OPERANDS,
     POOL,
+    PULLER,
     STARTUP,
     driver_set,
     layouts_map,
     node_policy,
     operand_sets,
+    puller_set,
 )
 from tests.reconciler.world.workloads import Workload, run_workloads
 
@@ -104,6 +106,17 @@ class World:
         old = self.server.find(DAEMONSETS, DRIVER, NAMESPACE)
         made = driver_set(version, digest)
         self.server.put(DAEMONSETS, {**made, "status": old.get("status", {})} if old else made)
+
+    def pull(self, version: str) -> None:
+        """What pulls the images of a driver beforehand is synced; "" for nothing any more."""
+        old = self.server.find(DAEMONSETS, PULLER, NAMESPACE)
+        if version:
+            made = puller_set(version)
+            self.server.put(DAEMONSETS, {**made, "status": old.get("status", {})} if old else made)
+        elif old:
+            self.server.remove(DAEMONSETS, PULLER, NAMESPACE)
+            for name in self.machines:
+                self.delete_operand(PULLER, name)
 
     def set_policy(self, name: str = "gpus", **options: Any) -> None:
         """A NodePolicy is synced: `node_policy` says what the OPTIONS are."""
@@ -260,7 +273,7 @@ class World:
 
     def _revisions(self) -> None:
         """The DaemonSet controller remembers templates. One that comes again has its old hash and a new number."""
-        for each in list(self.server.all(DAEMONSETS)):
+        for each in list(self.server.all(DAEMONSETS, Selection(NAMESPACE))):
             generation = each["metadata"]["generation"]
             if (each.get("status") or {}).get("observedGeneration") == generation:
                 continue
@@ -293,7 +306,9 @@ class World:
             name, spec = each["metadata"]["name"], each["spec"]["template"]["spec"]
             wanted = all(labels.get(key) == value for key, value in spec["nodeSelector"].items())
             pod = self.operand(name, node)
-            if pod is not None and not wanted:
+            rolls = each["spec"]["updateStrategy"]["type"] == "RollingUpdate" and each.get("status")
+            old = rolls and pod is not None and pod["metadata"]["labels"][keys.HASH] != template_hash(each)
+            if pod is not None and (old or not wanted):
                 self.server.delete(PODS, pod)
             elif pod is None and wanted and not bars and each.get("status"):
                 self._start(each, node)
@@ -328,6 +343,9 @@ class World:
         driver = self.operand(DRIVER, machine.name)
         if driver is not None and "deletionTimestamp" not in driver["metadata"] and not self.is_ready(driver):
             run_driver(self, machine, driver)
+        puller = self.operand(PULLER, machine.name)
+        if puller is not None and "deletionTimestamp" not in puller["metadata"]:
+            run_puller(self, machine, puller)
         for name in OPERANDS:
             pod = self.operand(name, machine.name)
             if pod is not None and "deletionTimestamp" not in pod["metadata"]:

@@ -90,11 +90,9 @@ def test_nodes_that_soak_less_are_power(after: int, before: int | None, tier: in
 )
 def test_a_pools_own_soak(before: int | None, after: int | None, tier: int) -> None:
     """Shorter is power; for the first time it is compared where it is rendered, and there a shorter one is told."""
-    one, two = (
-        [{"name": "one", "nodeSelector": {"a": "b"}, "upgrade": {} if each is None else {"soakSeconds": each}}]
-        for each in (before, after)
-    )
-    assert min((each for rule, each in pools(one, two) if rule in {"IMP905", "IMP906"}), default=PLANNED) == tier
+    pool: Values = {"name": "one", "nodeSelector": {"a": "b"}}
+    one, two = ({**pool, "upgrade": {} if each is None else {"soakSeconds": each}} for each in (before, after))
+    assert min((each for rule, each in pools([one], [two]) if rule in {"IMP905", "IMP906"}), default=PLANNED) == tier
 
 
 def judged(after: Values, before: Values, count: Any) -> dict[tuple[str, str], int]:
