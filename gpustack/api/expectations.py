@@ -55,9 +55,9 @@ def wanted(rendered: Iterable[Body], namespace: str) -> list[Kind]:
 
 class Nodes(msgspec.Struct, kw_only=True, frozen=True, omit_defaults=True):
     """The nodes of a pool, which the policy describes at `path`: their number, where it is said, the labels by which
-    they are selected and those that they get, their taints as key and effect, what each offers by resource (-1: some),
-    whether GPUs are `cut`, and the driver: the numbers of its version, as far as they are said, and whether
-    nodes bring it.
+    they are selected and those that they get, their taints as key and effect, those that come off once a node works
+    (with the path of each), what each offers by resource (-1: some), whether GPUs are `cut`, and the driver: the
+    numbers of its version, as far as they are said, and whether nodes bring it.
     """
 
     name: str
@@ -68,6 +68,7 @@ class Nodes(msgspec.Struct, kw_only=True, frozen=True, omit_defaults=True):
     most: int | None = None
     product: str = ""
     taints: list[tuple[str, str]] = []
+    startup: list[tuple[str, str, str]] = []
     offers: dict[str, int] = {}
     cut: bool = False
     driver: list[int] = []
@@ -77,11 +78,10 @@ class Nodes(msgspec.Struct, kw_only=True, frozen=True, omit_defaults=True):
 
 
 class Expectation(msgspec.Struct, kw_only=True, frozen=True, omit_defaults=True):
-    """What a cluster is to be: its stack's namespace, its pools, the startup taints that come off, what is rendered."""
+    """What a cluster is to be: its stack's namespace, its pools, what is rendered."""
 
     namespace: str
     pools: list[Nodes] = []
-    startup_taints: list[tuple[str, str]] = []
     rendered: list[Body] = []
 
     @property

@@ -4,36 +4,39 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ..api import keys
 from ..api.expectations import Expectation, Nodes
 from ..model import Body
+from .autoscaling import startup_taints
 from .pool import Pool
 from .resolve import Cluster
+from .workloads import default_workload
 
 
 def expectation(cluster: Cluster, rendered: Sequence[Body]) -> Expectation:
     """What CLUSTER is to be, with what it is RENDERED to."""
-    section = cluster.spec.reconciler
-    taints: list[tuple[str, str]] = [(each.key, each.effect) for each in (section.startupTaints if section else ())]
-    return Expectation(
-        namespace=cluster.spec.cluster.namespace,
-        pools=[*map(nodes, cluster.pools)],
-        startup_taints=taints,
-        rendered=[*rendered],
-    )
+    pools = [*map(nodes, cluster.pools)]
+    return Expectation(namespace=cluster.spec.cluster.namespace, pools=pools, rendered=[*rendered])
 
 
 def nodes(pool: Pool) -> Nodes:
-    """The nodes of POOL."""
+    """The nodes of POOL. A node without a workload's label has the default one."""
     said, driver = pool.said, pool.runs
+    usual = {keys.WORKLOAD} if pool.workload == default_workload(pool.spec) else set()
+    ours = pool.spec.reconciler.startupTaints if pool.spec.reconciler else ()
     return Nodes(
         name=pool.name,
         path=pool.path,
         selection=pool.selection,
-        labels=pool.all_labels,
+        labels={key: value for key, value in pool.all_labels.items() if key not in usual},
         least=said.count.min if said.count else None,
         most=said.count.max if said.count else None,
         product=said.gpuProduct or "",
         taints=[(each.key, each.effect) for each in said.taints],
+        startup=[
+            (each.key, each.effect, "spec.reconciler.startupTaints" if each in ours else f"{pool.path}.readiness")
+            for each in startup_taints(pool)
+        ],
         offers={name: -1 if number is None else number for name, number in pool.capacity.per_node.items()},
         cut=said.sharing.mig is not None,
         driver=[*driver.numbers] if driver else [],

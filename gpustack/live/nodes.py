@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import re
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,6 +16,8 @@ from .state import State, labels
 DRIVER_VERSION = "nvidia.com/cuda.driver-version.full"
 """GPU feature discovery's label with the version of the driver that is loaded."""
 MIG_MANAGER = f"{keys.DEPLOY}mig-manager"
+OF_GPUS = re.compile(r"nvidia\.com/(p?gpu|mig-.+|[A-Z].*|[0-9a-f]{4})(\.shared)?")
+"""Resources of NVIDIA's device plugins; the network operator's have the same domain (nvidia.com/hostdev)."""
 PRESSURES = ("DiskPressure", "MemoryPressure", "PIDPressure")
 
 
@@ -63,16 +66,23 @@ def of_pools(expected: Expectation, state: State) -> Iterator[Hit]:
     members: dict[str, list[str]] = {name: [] for name in nodes}
     for pool in expected.pools:
         own = [name for name, node in nodes.items() if selects(pool.selection, labels(node))]
+        had = [name for name in own if has_gpu(nodes[name]) or keys.PRESENT in labels(nodes[name])]
+        own = had or (own if _of_its_own(pool.selection) else [])
         yield from number(pool, len(own))
         for name in own:
             members[name].append(pool.name)
             if len(members[name]) == 1:
-                yield from _node(pool, nodes[name], expected.startup_taints)
+                yield from _node(pool, nodes[name])
     for name, pools in members.items():
         if len(pools) > 1:
             yield Hit("LIV203", f"selected by the pools {', '.join(pools)}", name)
         elif not pools and expected.pools and has_gpu(nodes[name]):
             yield Hit("LIV202", "in no pool", name, "spec.nodePools")
+
+
+def _of_its_own(selection: Mapping[str, str]) -> bool:
+    """Whether people say by SELECTION which nodes have GPUs: those of a system or a kernel may well have none."""
+    return any(not key.startswith(keys.FEATURES) for key in selection)
 
 
 def selects(selector: Mapping[str, str], given: Mapping[str, str]) -> bool:
@@ -89,11 +99,14 @@ def number(pool: Nodes, there: int) -> Iterator[Hit]:
         yield Hit("LIV201", what, path=f"{pool.path}.count")
 
 
-def _node(pool: Nodes, node: Body, startup: Sequence[Sequence[str]]) -> Iterator[Hit]:
+def _node(pool: Nodes, node: Body) -> Iterator[Hit]:
     """What is amiss on a NODE of POOL. One that can't work, or is worked on, is asked no more than that."""
     name, spec = node["metadata"]["name"], node.get("spec") or {}
     if busy(node):
         yield Hit("LIV604", "an operation is open", name)
+        return
+    if labels(node).get(keys.OPERANDS) == "false":
+        yield Hit("LIV605", f"{keys.OPERANDS}=false keeps the whole stack off it", name)
         return
     if why := unready(node):
         yield Hit("LIV204", why, name)
@@ -104,18 +117,22 @@ def _node(pool: Nodes, node: Body, startup: Sequence[Sequence[str]]) -> Iterator
     if spec.get("unschedulable") and keys.CORDONED not in (node["metadata"].get("annotations") or {}):
         yield Hit("LIV205", "cordoned", name)
     yield from _labelled(pool, node)
-    yield from _tainted(pool, spec.get("taints") or [], startup, name)
+    yield from _tainted(pool, spec.get("taints") or [], name)
     yield from _driven(pool, node)
     yield from _offered(pool, node)
 
 
 def _labelled(pool: Nodes, node: Body) -> Iterator[Hit]:
     name, given = node["metadata"]["name"], labels(node)
-    lacks = [key for key in pool.labels if key not in given]
+    out = str((node["metadata"].get("annotations") or {}).get(keys.OPT_OUT) or "")
+    meant = {f"{keys.DEPLOY}{each.strip()}" for each in out.split(",") if each.strip()}
+    if meant:
+        yield Hit("LIV605", f"{keys.OPT_OUT} keeps {out} off it", name)
+    lacks = [key for key in pool.labels if key not in given and key not in meant]
     if lacks:
         yield Hit("LIV301", f"lacks {', '.join(lacks)}, which the nodes of pool {pool.name} have", name, pool.path)
     for key, value in pool.labels.items():
-        if given.get(key, value) != value:
+        if given.get(key, value) != value and key not in meant:
             path = f"{pool.path}.sharing" if key == keys.PLUGIN_CONFIG else pool.path
             yield Hit("LIV301", f"has {key}={given[key]}; the pool {pool.name} has {key}={value}", name, path)
     product, wanted = given.get(keys.PRODUCT, ""), pool.product
@@ -124,14 +141,14 @@ def _labelled(pool: Nodes, node: Body) -> Iterator[Hit]:
         yield Hit("LIV302", what, name, f"{pool.path}.gpuProduct")
 
 
-def _tainted(pool: Nodes, taints: list[Any], startup: Sequence[Sequence[str]], name: str) -> Iterator[Hit]:
+def _tainted(pool: Nodes, taints: list[Any], name: str) -> Iterator[Hit]:
     there = {(each.get("key"), each.get("effect")) for each in taints}
     for index, (key, effect) in enumerate(pool.taints):
         if (key, effect) not in there:
             yield Hit("LIV303", f"lacks the taint {key}:{effect}", name, f"{pool.path}.taints[{index}]")
-    for key, effect in startup:
+    for key, effect, path in pool.startup:
         if (key, effect) in there:
-            yield Hit("LIV304", f"still has {key}:{effect}", name, "spec.reconciler.startupTaints")
+            yield Hit("LIV304", f"still has {key}:{effect}", name, path)
 
 
 def _driven(pool: Nodes, node: Body) -> Iterator[Hit]:
@@ -164,5 +181,5 @@ def _offered(pool: Nodes, node: Body) -> Iterator[Hit]:
             told = "some" if number < 0 else number
             yield Hit("LIV501", f"offers {has} {resource}; the pool {pool.name} should have {told}", name, pool.path)
     for resource, has in offers.items():
-        if has:
+        if has and OF_GPUS.fullmatch(resource):
             yield Hit("LIV501", f"offers {has} {resource}; the pool {pool.name} should have none", name, pool.path)

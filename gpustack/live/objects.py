@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from ..api import keys
 from ..api.expectations import kind_of
 from ..api.objects import Taint
-from ..api.taints import kept_away, tolerations_of
+from ..api.taints import excluded, kept_away, required_terms, tolerations_of
 from ..model import Body, Path, dotted
-from .nodes import Hit, busy, selects
+from .nodes import Hit, busy
 from .nodes import ready as works
 from .state import State, labels
 
@@ -75,7 +75,10 @@ def differences(wanted: Any, live: Any, path: Path = ()) -> Iterator[tuple[Path,
 def _lists(wanted: Sequence[Any], live: Sequence[Any], path: Path) -> Iterator[tuple[Path, Any, Any]]:
     """Named entries are compared by their names, in whatever order; all others one by one."""
     names = [each.get("name") if isinstance(each, dict) else None for each in live]
-    if wanted and all(isinstance(each, dict) and each.get("name") for each in wanted) and all(names):
+    named = all(names) and len(set(map(str, names))) == len(
+        names
+    )  # a volume may be mounted twice, each time by its name
+    if wanted and named and all(isinstance(each, dict) and each.get("name") for each in wanted):
         for each in wanted:
             at = (*path, str(each["name"]))
             if each["name"] in names:
@@ -118,9 +121,9 @@ def missing(namespace: str, state: State) -> Iterator[Hit]:
     there = {(_owner(pod).get("uid"), (pod.get("spec") or {}).get("nodeName")) for pod in state.of("Pod", namespace)}
     for body in state.of("DaemonSet", namespace):
         spec = ((body.get("spec") or {}).get("template") or {}).get("spec") or {}
-        selector, status = spec.get("nodeSelector") or {}, body.get("status") or {}
+        chosen, status = spec.get("nodeSelector") or required_terms(spec), body.get("status") or {}
         for node in state.of("Node"):
-            fits = selector and selects(selector, labels(node))
+            fits = chosen and not excluded(spec, labels(node), whole=True)
             gone = (body["metadata"].get("uid"), node["metadata"]["name"]) not in there
             if fits and gone and not busy(node) and works(node) and not repelled(spec, node):
                 what = f"DaemonSet {namespace}/{body['metadata']['name']} has no pod there"
@@ -147,13 +150,15 @@ def taints_of(node: Body) -> list[Taint]:
 
 
 def of_pods(namespace: str, state: State) -> Iterator[Hit]:
-    """Pods of the stack's DaemonSets and Deployments that are not ready, by what they wait for, and old drivers."""
+    """Pods of the stack's DaemonSets and Deployments that are not ready, by what they wait for, and old drivers. What
+    has ended stays: pods of a Job (verify's own, which found something once), and those that were evicted."""
     worked_on = {node["metadata"]["name"] for node in state.of("Node") if busy(node)}
     newest = _newest(state)
     for pod in state.of("Pod", namespace):
         owner = _owner(pod)
         node = str((pod.get("spec") or {}).get("nodeName") or "")
-        if not owner or node in worked_on or "deletionTimestamp" in pod["metadata"]:
+        once = owner.get("kind") != "DaemonSet" and (pod.get("status") or {}).get("phase") == "Failed"
+        if not owner or node in worked_on or "deletionTimestamp" in pod["metadata"] or once:
             continue
         who = str((pod["metadata"].get("labels") or {}).get("app") or owner.get("name"))
         if why := _waits(pod):
@@ -212,9 +217,9 @@ def _waits(pod: Body) -> str:
     return "not ready"
 
 
-def of_policies(state: State) -> Iterator[Hit]:
-    """What the NodePolicies say of themselves."""
-    for body in state.of("NodePolicy"):
+def of_policies(policies: Iterable[Body]) -> Iterator[Hit]:
+    """What NodePolicies say of themselves."""
+    for body in policies:
         status, name = body.get("status") or {}, body["metadata"]["name"]
         conditions = {each.get("type"): each for each in status.get("conditions") or []}
         stalled = conditions.get("Stalled") or {}

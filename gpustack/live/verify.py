@@ -38,7 +38,7 @@ def verify(expected: Expectation, state: State) -> list[Finding]:
     hits += nodes.of_pools(expected, state)
     hits += objects.missing(expected.namespace, state)
     hits += objects.of_pods(expected.namespace, state)
-    hits += objects.of_policies(state)
+    hits += objects.of_policies(state.of("NodePolicy"))
     return sorted(folded(hits, expected.namespace, texts()), key=lambda each: SEVERITIES.index(each.severity))
 
 

@@ -25,7 +25,7 @@ from ..tenants.tenants import pods_in, tenants_of
 from .expected import Expected
 from .nodes import has_gpu, of_pools
 from .nodes import ready as works
-from .objects import missing, of_pods, ready, taints_of
+from .objects import missing, of_pods, of_policies, ready, taints_of
 from .state import State, labels, name_of
 from .verify import folded, texts, verify
 
@@ -102,6 +102,8 @@ def _by_name(expected: Expected, state: State, target: Target) -> Iterator[Findi
             if (pod.get("spec") or {}).get("nodeName") == target.name and not ready(pod):
                 yield from _pod(expected, state, pod)
     for policy in state.of("NodePolicy"):
+        if target == Target("NodePolicy", policy["metadata"]["name"]):
+            yield from folded((hit for hit in of_policies([policy]) if hit.id != "LIV603"), expected.namespace, texts())
         for wait in (policy.get("status") or {}).get("waiting") or []:
             mine = target.name in (wait.get("nodes") or []) or target.name == policy["metadata"]["name"]
             if mine:
@@ -125,7 +127,9 @@ def _daemons(expected: Expected, state: State, body: Body) -> Iterator[Finding]:
     """What `verify` finds of a DaemonSet, and why its pods are not ready: one of each reason, with its node."""
     name = f"DaemonSet {body['metadata'].get('namespace')}/{body['metadata']['name']}"
     yield from (each for each in verify(expected, state) if name in each.what)
-    yield from _signs(_app(body), "\n".join(_events(state, body)))
+    wanted = (body.get("status") or {}).get("desiredNumberScheduled")
+    if wanted is None or wanted > (body["status"].get("numberReady") or 0):
+        yield from _signs(_app(body), "\n".join(_events(state, body)))
     for pod in _pods_of(state, body):
         node = (pod.get("spec") or {}).get("nodeName") or "no node yet"
         yield from (replace(each, what=f"{node}: {each.what}") for each in _pod(expected, state, pod))
@@ -151,9 +155,10 @@ def _pod(expected: Expected, state: State, pod: Body) -> Iterator[Finding]:
     name, space = pod["metadata"]["name"], pod["metadata"].get("namespace") or "default"
     status, placed = pod.get("status") or {}, (pod.get("spec") or {}).get("nodeName")
     texts = [*(text for _, text in _states(pod)), f"{status.get('reason')}: {status.get('message')}"]
-    told = [
-        *_signs(_app(pod), "\n".join([*texts, *_events(state, pod), "" if ready(pod) else state.logs.get(name, "")]))
-    ]
+    again = any(each.get("lastState") for each in status.get("containerStatuses") or [])
+    if again or not ready(pod):  # what was amiss while a pod came up, its events tell for an hour more
+        texts += _events(state, pod)
+    told = [*_signs(_app(pod), "\n".join([*texts, "" if ready(pod) else state.logs.get(name, "")]))]
     yield from told
     if not placed and status.get("phase", "Pending") == "Pending":
         yield from _pending(expected, state, pod)

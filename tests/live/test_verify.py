@@ -106,7 +106,8 @@ def cluster() -> list[Body]:
 
 def found(bodies: list[Body], rendered: list[Body] = RENDERED, **unread: str) -> list[Finding]:
     """What is amiss in a cluster of BODIES."""
-    sections: dict[str, Any] = {"nodePools": POOLS, "reconciler": RECONCILER, "driver": {"version": "580.126.20"}}
+    pools = [{**POOLS[0], "readiness": {"conditions": {"example.com/GpuReady": "True"}}}]
+    sections: dict[str, Any] = {"nodePools": pools, "reconciler": RECONCILER, "driver": {"version": "580.126.20"}}
     state = of_files(bodies)
     state.unread = {Kind("v1", kind, "gpu-operator"): why for kind, why in unread.items()}
     return verify(Expected.of(resolve(spec(**sections)), rendered), state)
@@ -123,6 +124,17 @@ def label(key: str, value: str | None) -> Callable[[list[Body]], object]:
     def change(bodies: list[Body]) -> object:
         labels = bodies[0]["metadata"]["labels"]
         return labels.pop(key) if value is None else labels.__setitem__(key, value)
+
+    return change
+
+
+def annotated(key: str, value: str) -> Callable[[list[Body]], object]:
+    """The first node has an annotation, and lacks the labels of the components that it names."""
+
+    def change(bodies: list[Body]) -> None:
+        bodies[0]["metadata"]["annotations"] = {key: value}
+        for each in value.split(", "):
+            del bodies[0]["metadata"]["labels"][f"{DEPLOY}{each}"]
 
     return change
 
@@ -210,6 +222,18 @@ FAULTS: dict[str, tuple[Callable[[list[Body]], object], str, str, str]] = {
     "label paused": (label(f"{DEPLOY}driver", "false"), "LIV301", f"a: has {DEPLOY}driver=false", POOL),
     "product": (label("nvidia.com/gpu.product", "NVIDIA-L4"), "LIV302", "are NVIDIA-L4", f"{POOL}.gpuProduct"),
     "taint": (of_spec("taints", []), "LIV303", "lacks the taint nvidia.com/gpu:NoSchedule", f"{POOL}.taints[0]"),
+    "kept off": (annotated("gpustack.dev/optout", "dcgm-exporter, dcgm"), "LIV605", "optout keeps", ""),
+    "kept off whole": (label(f"{DEPLOY}operands", "false"), "LIV605", f"{DEPLOY}operands=false", ""),
+    "GPU gone": (
+        lambda bodies: bodies[0]["metadata"]["labels"].update(
+            {"feature.node.kubernetes.io/pci-10de.present": "false", "nvidia.com/gpu.present": "false"}
+        ),
+        "LIV301", "a: has nvidia.com/gpu.present=false", POOL,
+    ),
+    "not let in": (
+        lambda bodies: bodies[0]["spec"]["taints"].append({"key": "readiness.k8s.io/gpu", "effect": "NoSchedule"}),
+        "LIV304", "still has readiness.k8s.io/gpu:NoSchedule", f"{POOL}.readiness",
+    ),
     "starting": (
         lambda bodies: bodies[0]["spec"]["taints"].append({"key": "starting", "effect": "NoSchedule"}),
         "LIV304", "still has starting:NoSchedule", "spec.reconciler.startupTaints",
@@ -282,6 +306,30 @@ def test_every_text_is_needed_and_explained() -> None:
     assert tested == texts().keys()
     page = (ROOT / "docs" / "verify.md").read_text(encoding="utf-8")
     assert all(f"| {rule} | {each['severity']} | {each['title']} |" in page for rule, each in texts().items())
+
+
+def test_what_looks_like_a_fault_and_is_none() -> None:
+    """A volume that is mounted twice by its name; a DaemonSet whose affinity keeps it off; a network card's resource; a
+    pod of verify's own Job that found something once."""
+    twice = [
+        {"name": "licence", "mountPath": "/a", "subPath": "a"},
+        {"name": "licence", "mountPath": "/b", "subPath": "b"},
+    ]
+    mounting = {**copy.deepcopy(RENDERED[0]), "volumeMounts": twice}
+    bodies = [*cluster()[:4], copy.deepcopy(mounting), copy.deepcopy(DAEMONS)]
+    apart = {"key": "pool", "operator": "NotIn", "values": ["t"]}
+    terms = {"nodeSelectorTerms": [{"matchExpressions": [apart]}]}
+    affinity = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}}
+    elsewhere = copy.deepcopy(DAEMONS)
+    elsewhere["metadata"] |= {"name": "e", "uid": "e-1"}
+    elsewhere["spec"]["template"]["spec"]["affinity"] = affinity
+    bodies[0]["status"]["allocatable"]["nvidia.com/hostdev"] = "8"
+    job = pod("gpustack-verify-29-x", "a", phase="Failed")
+    job["metadata"]["ownerReferences"] = [{"kind": "Job", "name": "gpustack-verify-29", "uid": "j", "controller": True}]
+    assert found([*bodies, elsewhere, job], [mounting]) == []
+    apart["operator"] = "In"
+    bodies[4]["volumeMounts"][1]["subPath"] = "c"
+    assert [each.rule for each in found([*bodies, elsewhere, job], [mounting])] == ["LIV102", "LIV404"]
 
 
 def test_a_copy_beside_an_operator() -> None:

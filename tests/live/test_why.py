@@ -305,6 +305,14 @@ def test_a_node_is_asked_what_verify_asks() -> None:
     assert "p: window: no window is open" in found[1].what
 
 
+def test_a_policy_is_asked_what_it_says_of_itself() -> None:
+    """That nothing will happen before somebody acts, and who is out of service."""
+    stalled = [{"type": "Stalled", "status": "True", "message": "3 nodes failed in a row"}]
+    bodies = [*nodes(), policy("p", conditions=stalled, quarantined=2), policy("other", quarantined=1)]
+    found = [(each.rule, each.what) for each in told(bodies, Target("NodePolicy", "p"))]
+    assert found == [("LIV601", "NodePolicy p: 3 nodes failed in a row"), ("LIV602", "NodePolicy p: 2 in quarantine")]
+
+
 def test_a_daemonset_is_asked_by_its_pods() -> None:
     """One of each reason."""
     daemons = {
