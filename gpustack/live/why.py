@@ -33,6 +33,10 @@ KINDS = {"pod": "Pod", "node": "Node", "daemonset": "DaemonSet", "nodepolicy": "
 NAMED = 5
 RUNNING = ""
 """What is said of a container that runs and should have ended."""
+SENTENCE = re.compile(r"NVRM:[^\n]*(?:\n\s*NVRM:\s+(?:[a-z]|System)[^\n]*)+")
+"""What the kernel's driver says over several lines."""
+LINE = 1 << 12
+"""Letters of each end of a line that are looked at: in one long line words may begin everywhere."""
 WINDOW = 300
 """Letters of a line that are shown."""
 
@@ -71,13 +75,12 @@ def why(expected: Expected, state: State, target: Target, log: str = "") -> list
     if body is None:
         where = "is not there" if state.looked(target.kind) else f"may be there: no {target.kind} was looked at"
         return [cause("absent", f"{target} {where}"), *(_quotas(state, target.namespace) if target.namespace else ())]
-    signs = [*_signs(_app(body), log)] if log else []
     if target.kind == "Pod":
-        signs += _pod(expected, state, body)
+        signs = [*_pod(expected, state, body, log)]
     elif target.kind == "DaemonSet":
-        signs += _daemons(expected, state, body)
+        signs = [*_signs(_app(body), log), *_daemons(expected, state, body)]
     else:
-        signs += _by_name(expected, state, target)
+        signs = [*_by_name(expected, state, target)]
     if signs:
         return [*dict.fromkeys(signs)]
     well = target.kind != "Pod" or ready(body)
@@ -150,15 +153,15 @@ def _app(body: Body) -> str:
     return str((body["metadata"].get("labels") or {}).get("app") or body["metadata"]["name"])
 
 
-def _pod(expected: Expected, state: State, pod: Body) -> Iterator[Finding]:
-    """The causes of what is amiss with POD."""
+def _pod(expected: Expected, state: State, pod: Body, log: str = "") -> Iterator[Finding]:
+    """The causes of what is amiss with POD, of which somebody brought the LOG."""
     name, space = pod["metadata"]["name"], pod["metadata"].get("namespace") or "default"
     status, placed = pod.get("status") or {}, (pod.get("spec") or {}).get("nodeName")
     texts = [*(text for _, text in _states(pod)), f"{status.get('reason')}: {status.get('message')}"]
     again = any(each.get("lastState") for each in status.get("containerStatuses") or [])
     if again or not ready(pod):  # what was amiss while a pod came up, its events tell for an hour more
         texts += _events(state, pod)
-    told = [*_signs(_app(pod), "\n".join([*texts, "" if ready(pod) else state.logs.get(name, "")]))]
+    told = [*_signs(_app(pod), "\n".join([log, *texts, "" if ready(pod) else state.logs.get(name, "")]))]
     yield from told
     if not placed and status.get("phase", "Pending") == "Pending":
         yield from _pending(expected, state, pod)
@@ -210,7 +213,10 @@ def _states(pod: Body) -> Iterator[tuple[str, str]]:
 
 
 def _signs(app: str, text: str) -> Iterator[Finding]:
-    """What known words in TEXT, of a pod whose label app is APP, stand for."""
+    """What known words in TEXT, of a pod whose label app is APP, stand for. A sentence of the kernel's is one line, and
+    of a line whoever wrote it means most at its ends."""
+    text = "\n".join(line if len(line) < LINE else f"{line[:LINE]}...{line[-LINE:]}" for line in text.split("\n"))
+    text = SENTENCE.sub(lambda said: re.sub(r"\n\s*NVRM:\s+", " ", said[0]), text)
     for name, said in facts()["signs"].items():
         if not re.fullmatch(said.get("app", ".*"), app):
             continue

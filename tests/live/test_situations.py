@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import io
 import tarfile
+import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -241,6 +242,72 @@ def test_an_archive_that_is_none(project: Project) -> None:
         tar.addfile(member, io.BytesIO(b"{}"))
     assert "can't be unpacked" in project.run("why", "c", "node/a", "--from", "b.tar").err
     assert not [*project.folder.parent.rglob("outside.yaml")]
+
+
+def packed(folder: Path, *members: tarfile.TarInfo) -> Path:
+    """An archive of MEMBERS, which are as large as they say or, where that is too much, cut off."""
+    with (folder / "m.tar").open("wb") as file:
+        for each in members:
+            file.write(each.tobuf(tarfile.PAX_FORMAT) + bytes(min(each.size + 511 & ~511, 512)))
+        file.write(bytes(1024))
+    return folder / "m.tar"
+
+
+def member(name: str, **fields: Any) -> tarfile.TarInfo:
+    """The head of a file in an archive, with FIELDS."""
+    made = tarfile.TarInfo(name)
+    for key, value in fields.items():
+        setattr(made, key, value)
+    return made
+
+
+HOSTILE = {
+    "a name with a zero": ([member("x.yaml", pax_headers={"path": "a\0b.yaml"})], "can't be unpacked"),
+    "a name that is too long": ([member("x" * 5000 + ".yaml")], "can't be unpacked"),
+    "a file that is a folder too": ([member("a.yaml"), member("a.yaml/b.yaml")], "can't be unpacked"),
+    "a time that is none": ([member("a.yaml", mtime=1e300)], "can't be unpacked"),
+    "a TiB of what isn't read": ([member("x.bin", size=1 << 40)], "more than 4 GiB"),
+    "a pipe, a device and a link": (
+        [
+            member("a.yaml", type=tarfile.FIFOTYPE),
+            member("b.yaml", type=tarfile.CHRTYPE),
+            member("c.yaml", type=tarfile.SYMTYPE, linkname="/etc/passwd"),
+            member("d.yaml", type=tarfile.LNKTYPE, linkname="/etc/passwd"),
+        ],
+        "holds no object of a cluster",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_an_archive_that_means_no_good(project: Project, name: str) -> None:
+    """Is refused in a sentence; what isn't a file is left out."""
+    project.policy("c")
+    members, words = HOSTILE[name]
+    ran = project.run("why", "c", "node/a", "--from", packed(project.folder, *members))
+    assert (ran.code, words in ran.err) == (4, True), ran.err
+
+
+@pytest.mark.parametrize(
+    "text", ["a: &a [*a]\n", "".join(f"a{n}: &a{n} [{f'*a{n - 1}, ' * 9 if n else 1}]\n" for n in range(9))]
+)
+def test_a_document_that_stands_for_too_much(project: Project, text: str) -> None:
+    """Aliases that lie within themselves, or that come to millions of values, are refused before anybody walks along."""
+    project.policy("c")
+    project.write("a.yaml", text)
+    ran = project.run("why", "c", "node/a", "--from", "a.yaml")
+    assert (ran.code, "its aliases stand for too much" in ran.err) == (4, True), ran.err
+
+
+def test_a_log_of_one_long_line(project: Project) -> None:
+    """Takes no longer than one of many lines, and what stands at its end is found."""
+    body = failing("web")
+    line = "failed to pull " * 20_000 + " CUDA out of memory"
+    project.policy("c", nodePools=POOLS)
+    began = time.monotonic()
+    ran = project.run("why", "c", f"pod/{NS}/web-x", "--from", gathered(project.folder, body, line, packed=False))
+    assert "WHY245" in ran.out
+    assert time.monotonic() - began < 20
 
 
 def test_every_init_container_of_the_stack_is_known() -> None:

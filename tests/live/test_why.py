@@ -347,6 +347,7 @@ def test_what_is_not_known_is_said() -> None:
 
 def test_every_cause_is_tested_and_explained() -> None:
     """Each id is told by a test, and has its line on the page; every sign has a cause."""
+    from tests.live.test_reports import REPORTS
     from tests.live.test_situations import SITUATIONS
 
     page = (ROOT / "docs" / "why.md").read_text(encoding="utf-8")
@@ -356,6 +357,7 @@ def test_every_cause_is_tested_and_explained() -> None:
     tested = {rule for _, _, rule in (*SIGNS.values(), *LOGS.values())} | {rule for _, rule, _ in PENDING.values()}
     tested |= {"WHY111", "WHY001", "WHY002", "WHY003", "WHY101", "WHY102", "WHY103", "WHY104", "WHY251", "WHY252"}
     tested |= {rule for _, _, _, rule in EVENTS.values()} | {rule for _, _, rule, _ in SITUATIONS.values()}
+    tested |= {report["is"] for report in REPORTS.values()}
     assert {each["id"] for each in causes.values()} == tested
 
 

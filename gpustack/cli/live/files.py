@@ -8,6 +8,7 @@ from __future__ import annotations
 import atexit
 import json
 import lzma
+import os
 import re
 import shutil
 import tarfile
@@ -22,7 +23,7 @@ from tempfile import mkdtemp
 from typing import TYPE_CHECKING, Any
 
 from ...model import InputError
-from ...text.regular import read_regular
+from ...text.regular import open_regular, read_regular
 from ..refusals import refusal
 from . import synced
 
@@ -32,8 +33,10 @@ if TYPE_CHECKING:
 
 ENDINGS, LOGS = (".yaml", ".yml", ".json"), (".log", ".txt")
 ARCHIVES = (".tgz", ".tar.gz", ".tar.xz", ".tar")
-MOST_BYTES, LAST_BYTES = 4 << 30, 1 << 18
-"""What an archive may come to unpacked, and what is read of the end of a log."""
+MOST_BYTES, LAST_BYTES, BLOCK = 4 << 30, 1 << 18, 1 << 12
+"""What an archive may come to unpacked, what is read of the end of a log, and what the smallest file comes to."""
+MOST_VALUES = 5_000_000
+"""Values that a document may stand for with its aliases written out; nobody's kubectl writes any."""
 NEEDED = {"Node": "nodes", "NodePolicy": "nodepolicies.gpustack.dev"}
 TELLING = {
     "Pod": ("pods --all-namespaces", "nothing seems to run on the nodes"),
@@ -123,12 +126,12 @@ def unpacked(archive: Path) -> Path:
     try:
         with tarfile.open(archive) as tar:
             for each in tar:
+                size += max(each.size, BLOCK)  # of what is left out too: it is unpacked to be passed over
+                if size > MOST_BYTES:
+                    raise refusal("GPU936", "large", path=archive, most=MOST_BYTES >> 30)
                 if each.isreg() and each.name.endswith((*ENDINGS, *LOGS)):
-                    size += each.size
-                    if size > MOST_BYTES:
-                        raise refusal("GPU936", "large", path=archive, most=MOST_BYTES >> 30)
                     tar.extract(each, folder, filter="data")
-    except (OSError, EOFError, zlib.error, lzma.LZMAError, tarfile.TarError) as error:
+    except (OSError, ValueError, OverflowError, EOFError, zlib.error, lzma.LZMAError, tarfile.TarError) as error:
         raise refusal("GPU936", "archive", path=archive, said=str(error).partition(":")[0]) from None
     return folder
 
@@ -139,10 +142,17 @@ def logs(sources: Iterable[str], pods: Collection[str]) -> dict[str, str]:
     for each in map(Path, sources):
         folder = unpacked(each) if each.name.endswith(ARCHIVES) and each.is_file() else each
         for path in sorted(path for path in folder.rglob("*") if path.suffix in LOGS and path.is_file()):
-            words = {*path.relative_to(folder).parts, *re.split(r"[^a-z0-9.-]+", path.stem)}
+            words = {*path.relative_to(folder).parts, *re.split(r"[^a-z0-9.-]+", path.stem.removesuffix(".previous"))}
             for name in words & {*pods}:
-                found[name] = f"{found.get(name, '')}{read_regular(path)[-LAST_BYTES:].decode('utf-8', 'replace')}\n"
+                found[name] = f"{found.get(name, '')}{end(path)}\n"
     return found
+
+
+def end(path: Path) -> str:
+    """The last letters of the log PATH."""
+    with open_regular(path) as file:
+        file.seek(max(0, file.seek(0, os.SEEK_END) - LAST_BYTES))
+        return file.read().decode("utf-8", "replace")
 
 
 def objects(path: Path) -> Iterator[dict[str, Any]]:
@@ -151,13 +161,27 @@ def objects(path: Path) -> Iterator[dict[str, Any]]:
 
     loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     try:
-        text = path.read_text("utf-8")
+        text = read_regular(path).decode("utf-8-sig")
         documents = [json.loads(text)] if path.suffix == ".json" else list(yaml.load_all(text, loader))
+        if values(documents, {}) > MOST_VALUES:
+            raise ValueError("its aliases stand for too much")
     except (OSError, ValueError, yaml.YAMLError, RecursionError) as error:
         said = " ".join(str(getattr(error, "strerror", "") or error).split())
         raise refusal("GPU936", "file", path=path, said=said) from None
     for document in documents:
         yield from within(document)
+
+
+def values(value: Any, known: dict[int, int]) -> int:
+    """How many values VALUE stands for with aliases written out, by what is KNOWN; what holds itself, too many."""
+    if not isinstance(value, dict | list):
+        return 1
+    if id(value) not in known:
+        known[id(value)] = MOST_VALUES + 1
+        known[id(value)] = 1 + sum(
+            values(each, known) for each in (value.values() if isinstance(value, dict) else value)
+        )
+    return known[id(value)]
 
 
 def text(path: str, remedy: str) -> str:
