@@ -38,6 +38,10 @@ Stage = Literal["crds", "base", "discovery", "driver", "operands", "reconciler",
 STAGES: tuple[Stage, ...] = ("crds", "base", "discovery", "driver", "operands", "reconciler", "monitoring")
 """Folders below dist/<cluster>/ in the order in which a sync applies them."""
 
+MONITORS = ("ServiceMonitor", "PodMonitor", "VMServiceScrape", "PodMonitoring")
+RULES = ("PrometheusRule", "VMRule", "ClusterRules")
+"""What scrapes and what alerts, in the words of the Prometheus operator, VictoriaMetrics' and Google's."""
+
 KIND_STAGE: dict[str, Stage] = {
     "CustomResourceDefinition": "crds",
     "Namespace": "base",
@@ -46,9 +50,7 @@ KIND_STAGE: dict[str, Stage] = {
     "ResourceQuota": "base",
     "MachineConfig": "base",
     "SecurityContextConstraints": "base",
-    "ServiceMonitor": "monitoring",
-    "PodMonitor": "monitoring",
-    "PrometheusRule": "monitoring",
+    **dict.fromkeys((*MONITORS, *RULES), "monitoring"),
 }
 """Kinds whose stage does not depend on the component that renders them.
 

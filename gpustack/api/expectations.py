@@ -30,7 +30,7 @@ class Kind(NamedTuple):
     def plural(self) -> str:
         """As in the address of the API: by the rule that Kubernetes' own generators name resources by."""
         name = self.kind.lower()
-        if name.endswith("constraints"):  # SecurityContextConstraints
+        if name.endswith(("constraints", "rules")):  # SecurityContextConstraints, ClusterRules
             return name
         if name.endswith("y"):
             return f"{name[:-1]}ies"

@@ -29,7 +29,7 @@ FILE_TEMPLATE = "{{.ResourceKind}}{{if ne .Group .ResourceAPIVersion}}-{{.Group}
 
 CLUSTER_SCOPED = frozenset({
     "APIService", "CertificateSigningRequest", "ClusterPolicy", "ClusterQueue", "ClusterRole",
-    "ClusterRoleBinding", "CustomResourceDefinition", "DeviceClass", "FlowSchema", "IngressClass",
+    "ClusterRoleBinding", "ClusterRules", "CustomResourceDefinition", "DeviceClass", "FlowSchema", "IngressClass",
     "MachineConfig", "MutatingWebhookConfiguration", "Namespace", "Node", "NodeFeatureRule",
     "NodeOverlay", "NodePolicy", "NodePool", "NodeReadinessRule", "PersistentVolume",
     "PriorityClass", "PriorityLevelConfiguration", "Queue", "ResourceFlavor", "RuntimeClass",

@@ -81,8 +81,8 @@ def _by_others(spec: ClusterPolicySpec) -> Iterator[Off]:
         yield Off(("driver", "args"), why, "set spec.operator.use_ocp_driver_toolkit: false")
     if not spec.cluster.monitoring:
         for path in MONITORED:
-            why = "nobody says that the Prometheus operator is in the cluster, so there is no ServiceMonitor"
-            yield Off(path, why, "set spec.cluster.monitoring: true")
+            why = "nobody says what collects metrics in the cluster, so there is no ServiceMonitor"
+            yield Off(path, why, "set spec.cluster.monitoring: true, or whose operator it is")
 
 
 def toolkit_runs_the_driver(spec: ClusterPolicySpec) -> bool:

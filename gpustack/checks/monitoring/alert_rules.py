@@ -14,7 +14,7 @@ from ...catalog import dcgm
 from ...catalog._lookup import nearest
 from ...cluster.metrics import listed, served, telemetry
 from ...cluster.resolve import Cluster
-from ...model import dotted
+from ...model import RULES, dotted
 from ...policy.configurations import go_template, promql
 from ...policy.configurations.promql import Label, Metric, Named, named
 from ...policy.language import images
@@ -46,10 +46,10 @@ class Expression(NamedTuple):
 
 
 def expressions(spec: ClusterPolicySpec) -> list[Expression]:
-    """The expressions in PrometheusRules of SPEC's extraObjects."""
+    """The expressions in rules of SPEC's extraObjects."""
     written = []
     for index, body in enumerate(spec.extraObjects):
-        content = body.get("spec") if body["kind"] == "PrometheusRule" else None
+        content = body.get("spec") if body["kind"] in RULES else None
         groups = content.get("groups") if isinstance(content, dict) else None
         for place, group in enumerate(groups if isinstance(groups, list) else []):
             rules = group.get("rules") if isinstance(group, dict) else None

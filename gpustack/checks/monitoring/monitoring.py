@@ -14,7 +14,7 @@ from ...cluster import alerts, dashboards
 from ...cluster.metrics import listed, served, telemetry
 from ...cluster.resolve import Cluster
 from ...cluster.series import series
-from ...model import Body, few
+from ...model import MONITORS, RULES, Body, few
 from ...policy.configurations.dcgm_csv import Row
 from ...policy.language.dcgm import Dcgm, DcgmExporter
 from ...policy.language.spec import ClusterPolicySpec
@@ -65,7 +65,12 @@ def monitor_without_labels(cluster: Cluster) -> Iterator[Hit]:
     spec = cluster.spec
     path, exporter, _ = telemetry(spec)
     only = exporter.serviceMonitor.additionalLabels
-    if not monitored(spec) or cluster.on_openshift or spec.cluster.monitoringLabels:
+    if (
+        not monitored(spec)
+        or spec.cluster.monitoring is not True
+        or cluster.on_openshift
+        or spec.cluster.monitoringLabels
+    ):
         return
     if only and (spec.reconciler or spec.alerts):
         yield hit(f"{path}dcgmExporter.serviceMonitor.additionalLabels", "alone")
@@ -83,6 +88,19 @@ def monitor_in_vain(written: Written) -> Iterator[Hit]:
     asked = exporting(spec) and exporter.serviceMonitor.enabled and by_user
     if asked and spec.cluster.monitoring is None:
         yield Hit(path, "the ServiceMonitor is not rendered")
+
+
+@rule("GPU624", "error")
+def not_to_be_had(cluster: Cluster) -> Iterator[Hit]:
+    """What the monitoring that the cluster has doesn't know."""
+    reader, path = cluster.spec.cluster.monitoring, f"{telemetry(cluster.spec).path}dcgmExporter.serviceMonitor"
+    if isinstance(reader, str) and cluster.on_openshift:
+        yield hit("spec.cluster.monitoring", "openshift", reader=reader)
+    if reader == "google-managed" and monitored(cluster.spec):
+        said = telemetry(cluster.spec).exporter.serviceMonitor
+        for field in ("relabelings", "honorLabels"):
+            if getattr(said, field):
+                yield hit(f"{path}.{field}", field)
 
 
 @rule("GPU608", "warning")
@@ -125,7 +143,7 @@ def rules_without_labels(cluster: Cluster) -> Iterator[Hit]:
     own = telemetry(spec).exporter.serviceMonitor.additionalLabels if monitored(spec) else {}
     wanted = {**spec.cluster.monitoringLabels, **own}
     for index, body in enumerate(spec.extraObjects):
-        if wanted and body["kind"] in {"PrometheusRule", "ServiceMonitor", "PodMonitor"}:
+        if wanted and body["kind"] in (*MONITORS, *RULES):
             lacking = {key: value for key, value in wanted.items() if _labels(body).get(key) != value}
             if lacking:
                 written = ", ".join(f"{key}: {value}" for key, value in lacking.items())
@@ -272,7 +290,7 @@ def nobody_scrapes(cluster: Cluster) -> Iterator[Hit]:
     """Alerts over the exporter, and nothing that is rendered scrapes it."""
     exporter = cluster.stack.dcgmExporter
     about = any("exporter" in one.alert.needs for one in alerts.rules(cluster))
-    monitors = any(body["kind"] in {"ServiceMonitor", "PodMonitor"} for body in cluster.spec.extraObjects)
+    monitors = any(body["kind"] in MONITORS for body in cluster.spec.extraObjects)
     if about and exporter.enabled and not exporter.serviceMonitor.enabled and not monitors:
         yield hit(f"spec.{cluster.at('dcgmExporter')}.serviceMonitor.enabled")
 

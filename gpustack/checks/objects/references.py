@@ -130,7 +130,7 @@ def needed(body: Body) -> Iterator[Needed]:
             f"{by}: selector",
             [f"{key}={value}" for key, value in body["spec"]["selector"].items()],
         )
-    elif kind == "ServiceMonitor":
+    elif kind in ("ServiceMonitor", "VMServiceScrape", "PodMonitoring"):
         yield from monitor_needs(body, namespace, by)
     elif kind == "SecurityContextConstraints":
         for user in body.get("users", []):
@@ -140,9 +140,12 @@ def needed(body: Body) -> Iterator[Needed]:
 
 
 def monitor_needs(body: Body, namespace: str, by: str) -> Iterator[Needed]:
-    """The Services, and their ports, that a ServiceMonitor selects."""
+    """The Services, and their ports, that a ServiceMonitor selects; a PodMonitoring the pods of its namespace."""
     spec = body["spec"]
     labels = [f"{key}={value}" for key, value in spec.get("selector", {}).get("matchLabels", {}).items()]
+    if body["kind"] == "PodMonitoring":
+        yield Needed("Pods", namespace, "", f"{by}: selector", labels)
+        return
     spaces = spec.get("namespaceSelector", {})
     for where in [ANYWHERE] if spaces.get("any") else spaces.get("matchNames", [namespace]):
         for endpoint in spec.get("endpoints", []):

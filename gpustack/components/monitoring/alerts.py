@@ -42,9 +42,8 @@ class Alerts(Component[AlertsInputs]):
 
     def manifests(self, inputs: AlertsInputs) -> Iterator[Body]:
         rules = [*recorded(inputs), *(rule(one, inputs) for one in inputs.rules)]
-        yield prometheus_rule(
-            NAME, inputs.namespace, {"name": "gpustack-gpus", "rules": rules}, labels=inputs.object_labels
-        )
+        group = {"name": "gpustack-gpus", "rules": rules}
+        yield prometheus_rule(NAME, inputs.namespace, group, inputs.object_labels, reader=inputs.reader)
 
 
 def recorded(inputs: AlertsInputs) -> Iterator[Body]:

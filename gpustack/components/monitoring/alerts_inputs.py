@@ -8,6 +8,7 @@ from ...cluster import alerts
 from ...cluster.metrics import served
 from ...cluster.resolve import Cluster
 from ...policy.language.alerts import Alerts, Silence
+from ...policy.language.cluster import Monitoring
 from ...policy.language.reconciler import runs
 from ..parts.common_inputs import Inputs
 from ..reconciler.reconciler_inputs import stuck
@@ -43,7 +44,7 @@ class AlertsInputs(Inputs):
     """`object_labels` are of the PrometheusRule, `labels` of each alert. `resources` are those that pools promise.
     `runbooks` is where their pages are published, "" for nowhere; `operations`: a reconciler tells what it works on,
     and an operation that lasts `stuck_seconds` is stuck. `probe` is a metric that the exporter serves of each GPU.
-    `honor_labels`: the exporter's names of the pod that has the GPU are those of its series.
+    `honor_labels`: the exporter's names of the pod that has the GPU are those of its series. `reader` reads the rules.
     """
 
     namespace: str
@@ -57,6 +58,7 @@ class AlertsInputs(Inputs):
     stuck_seconds: int = 0
     probe: str = PROBE
     honor_labels: bool = False
+    reader: Monitoring = True
 
 
 def from_cluster(cluster: Cluster) -> AlertsInputs | None:
@@ -82,6 +84,7 @@ def from_cluster(cluster: Cluster) -> AlertsInputs | None:
         stuck_seconds=stuck(spec.reconciler) if spec.reconciler else 0,
         probe=probe(cluster),
         honor_labels=bool(cluster.stack.dcgmExporter.serviceMonitor.honorLabels),
+        reader=spec.cluster.monitoring or True,
     )
 
 

@@ -15,6 +15,7 @@ from ..component import Component
 from ..parts.common_inputs import Common
 from ..parts.daemonset import daemonset
 from ..parts.kube import config_map, grant, rule, service, service_monitor
+from ..parts.monitoring import monitor_for
 from ..parts.operand import main_container, operand_access, operand_pod
 from ..parts.pod import PRIVILEGED, Container, Env, Pod, Volume, http_probe, sparse
 from ..parts.scc import scc
@@ -91,9 +92,10 @@ def monitor(common: Common, options: Monitor, name: str = NAME) -> Body:
         honorLabels=options.honor_labels or None,
         relabelings=[{"action": "replace", **relabeling} for relabeling in options.relabelings],
     )
-    return service_monitor(
+    made = service_monitor(
         name, common.namespace, port="gpu-metrics", job_label="app", endpoint=endpoint, labels=options.labels
     )
+    return monitor_for(options.reader, made, PORT)
 
 
 def reads_pods(inputs: DcgmExporterInputs) -> bool:

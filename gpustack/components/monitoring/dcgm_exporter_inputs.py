@@ -7,19 +7,21 @@ from typing import Any
 from ...catalog.releases import release
 from ...cluster.resolve import Cluster, resolve
 from ...policy.language.base import own
+from ...policy.language.cluster import Monitoring
 from ...policy.language.spec import ClusterPolicySpec
 from ..parts.common_inputs import Inputs, OperandInputs, dumped, image, operand, prometheus_rules
 from ..plugin.configs_inputs import metrics_map
 
 
 class Monitor(Inputs):
-    """How Prometheus scrapes: durations as text, "" for Prometheus' own; `labels` come on top of the component's."""
+    """How the `reader` scrapes: durations as text, "" for its own; `labels` come on top of the component's."""
 
     interval: str = ""
     scrape_timeout: str = ""
     honor_labels: bool = False
     relabelings: tuple[dict[str, Any], ...] = ()
     labels: dict[str, str] = {}
+    reader: Monitoring = True
 
 
 class Relabelling(Inputs):
@@ -100,7 +102,8 @@ def relabelling(spec: ClusterPolicySpec) -> Relabelling | None:
 def monitor(cluster: Cluster) -> Monitor | None:
     """The ServiceMonitor's options; None without its switch or the Prometheus operator's CRDs (operator.md 1.4)."""
     options = cluster.stack.dcgmExporter.serviceMonitor
-    if not cluster.spec.cluster.monitoring or not options.enabled:
+    reader = cluster.spec.cluster.monitoring
+    if not reader or not options.enabled:
         return None
     return Monitor(
         interval=options.interval or "",
@@ -108,4 +111,5 @@ def monitor(cluster: Cluster) -> Monitor | None:
         honor_labels=bool(options.honorLabels),
         relabelings=dumped(options.relabelings),
         labels={**cluster.spec.cluster.monitoringLabels, **options.additionalLabels},
+        reader=reader,
     )

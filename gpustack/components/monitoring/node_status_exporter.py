@@ -12,6 +12,7 @@ from ...model import Body
 from ..component import Component
 from ..parts.daemonset import RUN_NVIDIA, daemonset, host_root
 from ..parts.kube import rule, service, service_monitor
+from ..parts.monitoring import monitor_for
 from ..parts.operand import main_container, operand_access
 from ..parts.pod import PRIVILEGED_ROOT, Env, Pod
 from ..parts.scc import scc
@@ -39,7 +40,8 @@ class NodeStatusExporter(Component[NodeStatusExporterInputs]):
         yield service(NAME, common.namespace, port_name="node-status", port=PORT, annotations=scraped)
         if inputs.monitoring:
             labels = inputs.monitoring_labels
-            yield service_monitor(NAME, common.namespace, port="node-status", job_label="node-status", labels=labels)
+            made = service_monitor(NAME, common.namespace, port="node-status", job_label="node-status", labels=labels)
+            yield monitor_for(inputs.monitoring, made, PORT)
         if inputs.rules:
             yield operators_rule("node_alerts", f"{NAME}-alerts", common.namespace, inputs.monitoring_labels)
         annotations = {keys.SCC: NAME}

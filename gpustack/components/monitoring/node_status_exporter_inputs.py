@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ...cluster.resolve import Cluster
+from ...policy.language.cluster import Monitoring
 from ..parts.common_inputs import OperandInputs, operand, prometheus_rules
 
 
@@ -11,7 +12,7 @@ class NodeStatusExporterInputs(OperandInputs):
     `monitoring_labels`. `rules`: OpenShift's Prometheus alerts on nodes that fail.
     """
 
-    monitoring: bool = False
+    monitoring: Monitoring = False
     monitoring_labels: dict[str, str] = {}
     rules: bool = False
 
@@ -25,7 +26,7 @@ def from_cluster(cluster: Cluster) -> NodeStatusExporterInputs | None:
     shared = operand(spec, section, "nodeStatusExporter")
     return NodeStatusExporterInputs(
         **shared,
-        monitoring=bool(spec.cluster.monitoring),
+        monitoring=spec.cluster.monitoring or False,
         monitoring_labels=spec.cluster.monitoringLabels,
         rules=prometheus_rules(spec),
     )

@@ -17,6 +17,7 @@ from ...model import Body, Stage, docs
 from ..component import Component
 from ..monitoring.prometheus_rules import prometheus_rule
 from ..parts.kube import access, config_map, grant_here, metadata, rule, service, service_monitor
+from ..parts.monitoring import monitor_for
 from ..parts.pod import RESTRICTED, Container, Env, Pod, http_probe, sparse
 from .guards import admission_policy, flow_schema, lease_policy, pod_policy
 from .reconciler_inputs import ReconcilerInputs
@@ -65,7 +66,8 @@ class Reconciler(Component[ReconcilerInputs]):
             yield config_map(MONITOR, inputs.log_monitor, {f"{MONITOR}.json": health.monitor()})
         if inputs.monitoring:
             labels = inputs.monitoring_labels
-            yield service_monitor(NAME, inputs.namespace, port="metrics", job_label="app", labels=labels)
+            made = service_monitor(NAME, inputs.namespace, port="metrics", job_label="app", labels=labels)
+            yield monitor_for(inputs.monitoring, made, PORT)
             if inputs.alerts:
                 yield alerts(NAME, inputs)
 
@@ -182,4 +184,5 @@ def alerts(name: str, inputs: ReconcilerInputs) -> Body:
         if alert.plain and (inputs.health or "health" not in alert.needs)
     ]
     group = {"name": "gpustack-reconciler", "rules": rules}
-    return prometheus_rule(f"{name}-alerts", inputs.namespace, group, inputs.monitoring_labels)
+    labels = inputs.monitoring_labels
+    return prometheus_rule(f"{name}-alerts", inputs.namespace, group, labels, reader=inputs.monitoring)

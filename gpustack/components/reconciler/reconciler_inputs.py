@@ -7,6 +7,7 @@ from typing import Any
 from ...cluster.resolve import Cluster
 from ...policy.language import guards, reconciler
 from ...policy.language.base import own
+from ...policy.language.cluster import Monitoring
 from ...policy.language.reconciler import Reconciler
 from ...policy.language.spec import ClusterPolicySpec
 from ..nfd.nfd_inputs import CONTROL_PLANE, GPU
@@ -67,7 +68,7 @@ class ReconcilerInputs(ProgramInputs):
     kured: tuple[str, str] | None = None
     runtime_classes: tuple[str, ...] = ()
     flow_schema: bool = True
-    monitoring: bool = False
+    monitoring: Monitoring = False
     monitoring_labels: dict[str, str] = {}
     stuck_seconds: int = 7200
     alerts: bool = True
@@ -102,7 +103,7 @@ def from_cluster(cluster: Cluster) -> ReconcilerInputs | None:
         kured=(section.kured.namespace, section.kured.name) if section.kured else None,
         runtime_classes=runtime_classes.of_containers(cluster),
         flow_schema=section.flowSchema,
-        monitoring=bool(spec.cluster.monitoring),
+        monitoring=spec.cluster.monitoring or False,
         monitoring_labels=spec.cluster.monitoringLabels,
         stuck_seconds=stuck(section),
         alerts=not (spec.alerts and spec.alerts.enabled),

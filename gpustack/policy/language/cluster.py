@@ -75,6 +75,10 @@ def _only_known(crds: dict[str, str]) -> dict[str, str]:
     return crds
 
 
+Monitoring = bool | Literal["victoria-metrics", "google-managed"]
+"""Whose monitors and rules are rendered; true: the Prometheus operator's."""
+
+
 class ClusterFacts(Section):
     """The cluster that a policy is for, or what several have in common."""
 
@@ -89,12 +93,13 @@ class ClusterFacts(Section):
     `containerd://1.7.27`. Absent: containerd; on OpenShift always CRI-O."""
     namespace: DnsLabel = "gpu-operator"
     """Namespace that everything namespaced is rendered into. Absent: gpu-operator; on OpenShift nvidia-gpu-operator."""
-    monitoring: bool | None = None
-    """Whether the CRDs of the Prometheus operator are in the cluster, so that ServiceMonitors are rendered. Absent:
-    false; on OpenShift true."""
+    monitoring: Monitoring | None = None
+    """Whether the CRDs of the Prometheus operator are in the cluster, so that ServiceMonitors and PrometheusRules are
+    rendered; `victoria-metrics` where those of its operator are (VMServiceScrape, VMRule), `google-managed` where
+    Google's managed Prometheus collects (PodMonitoring, ClusterRules). Absent: false; on OpenShift true."""
     monitoringLabels: Labels = mapping()
     """Labels by which your Prometheus selects monitors and rules, such as `{release: kube-prometheus-stack}`: every
-    ServiceMonitor and PrometheusRule gets them. Absent: none."""
+    monitor and rule gets them. Absent: none."""
     seriesLimit: AtLeast1 | None = None
     """The most series that the exporters may serve together, with as many nodes as pools may have, as `gpustack
     capacity` counts them. Pools that don't say their number count nothing. Absent: no limit."""

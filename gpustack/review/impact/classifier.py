@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from ...catalog import _data
-from ...model import few
+from ...model import RULES, few
 from ..diff.objects import ObjectChange
 from . import origin, pod_rules, table, versions
 from .leaves import NAMES, Leaf, changed, leaves
@@ -42,7 +42,7 @@ def judged(subject: Subject, change: ObjectChange) -> Judged:
         entries = table.of_kind(change.identity.kind)
         for leaf in changed(old, new):
             if leaf.path not in IDENTITY or change.what == "changed":
-                taken = change.identity.kind == "PrometheusRule" and _taken(subject, change, leaf)
+                taken = change.identity.kind in RULES and _taken(subject, change, leaf)
                 tier = POWER if taken or subject.fleet.chosen(leaf) else table.tier_of(entries, leaf)
                 picked = ("labels" in leaf.path[:-1] and subject.picks(leaf)) or subject.steers_engine(change, leaf)
                 by_tier[min(tier, OUTAGE) if picked else tier].append(leaf.name)

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from ...catalog import dcgm
-from ...model import Body, few
+from ...model import MONITORS, RULES, Body, few
 from ...policy.configurations.dcgm_csv import Row, read_metrics
 from ..diff.objects import ObjectChange
 from .pods import images
@@ -132,11 +132,11 @@ def labels(spec: ClusterPolicySpec | None, metrics: Listed) -> int:
 @rule("IMP604", 2, parts=True)
 def monitoring_goes(subject: Subject) -> Iterator[Hit]:
     """What scrapes or alerts goes."""
-    there = {name for change in subject.of("PrometheusRule") for name in _alerts(change.new)}
-    for change in subject.of("ServiceMonitor", "PodMonitor", "PrometheusRule"):
+    there = {name for change in subject.of(*RULES) for name in _alerts(change.new)}
+    for change in subject.of(*MONITORS, *RULES):
         lost = sorted(_alerts(change.old) - there)
         gone = change.what in {"removed", "renamed"}
-        if gone and (lost or change.identity.kind != "PrometheusRule" or change.what == "renamed"):
+        if gone and (lost or change.identity.kind not in RULES or change.what == "renamed"):
             yield Hit(str(change.was or change.identity), "it is removed")
         elif lost and not gone:
             yield Hit(str(change.identity), f"no longer there: {', '.join(lost[:6])}")

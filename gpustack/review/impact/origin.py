@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ...catalog import defaults as own
 from ...cluster.resolve import resolve
 from ...gitops import engines
+from ...model import RULES
 from . import table
 from .leaves import Leaf, Leaves, Path, changed, leaves, text
 from .tags import split
@@ -35,7 +36,7 @@ LONG = 4000
 """Characters of a text that is taken apart."""
 WORDS, QUOTED = re.compile(r"[\s/:=,]+"), re.compile(r"[\s/:=,;\"'`(){}]+")
 """Between the words of a text; QUOTED in arguments, which a shell or a parser of JSON may read."""
-CONTENT = {"ConfigMap", "GrafanaDashboard", "PrometheusRule"}
+CONTENT = {"ConfigMap", "GrafanaDashboard", *RULES}
 """Kinds whose texts name things without reading them."""
 OWN_NAME = ("metadata", "name")
 OWN_FACTS = {("cluster", fact) for fact in FACTS}

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from ...api import keys
 from ...gitops.engines import engines
-from ...model import CONSTRUCT, Body
+from ...model import CONSTRUCT, RULES, Body
 from ..diff.fields import FieldChange, Item
 from ..diff.objects import Identity, ObjectChange
 from ..diff.own import NAMESPACE
@@ -153,7 +153,7 @@ class Subject:
             for body in spec.extraObjects:
                 meta = body["metadata"]
                 where = (str(meta.get("namespace") or spec.cluster.namespace), str(meta["name"]))
-                if body["kind"] == "PrometheusRule" and where != own:
+                if body["kind"] in RULES and where != own:
                     rules = [rule for group in items(at(body, "spec", "groups")) for rule in items(at(group, "rules"))]
                     others |= {str(at(rule, key)) for rule in rules if at(rule, key)}
         return others
