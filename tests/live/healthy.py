@@ -289,7 +289,7 @@ def offered(kind: Nodes, own: Mapping[str, Body], labels: dict[str, str], applie
     counts = {"nvidia.com/gpu": kind.gpus}
     if kind.cut and env["MIG_STRATEGY"] == "mixed":
         counts = {f"nvidia.com/mig-{profile}": kind.gpus * number for profile, number in kind.cut.items()}
-    configured = next(
+    configured: dict[str, str] = next(
         (one["data"] for one in applied if one["metadata"]["name"] == "gpustack-device-plugin-config"), {}
     )
     chosen = labels.get("nvidia.com/device-plugin.config") or env.get("DEFAULT_CONFIG", "")

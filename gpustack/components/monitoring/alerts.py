@@ -106,9 +106,11 @@ def escaped(value: str) -> str:
 def filled(text: str, inputs: AlertsInputs) -> str:
     """An expression of the catalogue, with what depends on the cluster."""
     excused = EXCUSED if inputs.operations else ""
-    pods = {name: f'namespace="{inputs.namespace}", created_by_name=~"{sets}"' for name, sets in DAEMONSETS.items()}
+    space = f'namespace="{inputs.namespace}"'
+    pods = {name: f'{space}, created_by_name=~"{sets}"' for name, sets in DAEMONSETS.items()}
     return Template(text).substitute(
         **pods,
+        exporter_set=f'{space}, daemonset=~"{DAEMONSETS["exporter"]}"',
         of="label_replace(label_replace(",
         node=NODE,
         namespace=inputs.namespace,

@@ -123,12 +123,19 @@ def claim(values: str) -> list[Series]:
     ]
 
 
+def daemons(name: str) -> Series:
+    """What kube-state-metrics tells of a DaemonSet."""
+    about = f'namespace="gpu-operator", daemonset="{name}"'
+    return {f"kube_daemonset_status_desired_number_scheduled{{{about}}}": "0x180"}
+
+
 def memory(used: str, free: str) -> list[Series]:
     """A GPU's memory."""
     return [*many(1), gpu("DCGM_FI_DEV_FB_USED", used, "a0"), gpu("DCGM_FI_DEV_FB_FREE", free, "a0")]
 
 
 TEAM = {"namespace": "team-a"}
+RESTARTS = f'kube_pod_container_status_restarts_total{{namespace="gpu-operator", pod="{DRIVER}-a0", container="main"'
 WAITING = {"rules": {"ClaimsPending": {"enabled": True}}}
 FULL = {"rules": {"MemoryFull": {"enabled": True}}}
 OF_APPLICATION = {"rules": {"XidOfApplication": {"enabled": True}}}
@@ -618,6 +625,183 @@ CASES = [
     Case("XidOfApplication", "a fatal one", [*many(1), xid("a0", "1", 79)], {60: []}, OF_APPLICATION),
     Case("PoolUnknown", "fires", unlabelled(2), {29: [], 30: [{}]}),
     Case("PoolUnknown", "labels are shown", many(2), {60: []}),
+    # What happens to series: exporters that start anew, two of them, boards that change their number, another leader.
+    Case(
+        "EccDoubleBit",
+        "the exporter was started anew by it",
+        [*many(1), gpu(DOUBLE, "0x20 stale", "a0", instance="1"), gpu(DOUBLE, "_x22 1", "a0", instance="2")],
+        {20: [], 24: [{**A0, "gpu": "0"}], 90: []},
+    ),
+    Case(
+        "EccDoubleBit",
+        "an exporter that was started anew, and an old error",
+        [*many(1), gpu(DOUBLE, "7x20 stale", "a0", instance="1"), gpu(DOUBLE, "_x22 7", "a0", instance="2")],
+        {24: [], 60: []},
+    ),
+    Case(
+        "EccDoubleBit",
+        "a board that has another number since one is lost",
+        [
+            *many(1),
+            {
+                f'{DOUBLE}{{gpu="3", UUID="x", Hostname="a0"}}': "0x20 stale",
+                f'{DOUBLE}{{gpu="3", UUID="y", Hostname="a0"}}': "_x22 7x90",
+            },
+        ],
+        {24: [], 60: []},
+    ),
+    Case(
+        "EccDoubleBit",
+        "instances of a board that is cut",
+        [*many(1, "b"), *(gpu(DOUBLE, "0x20 1", "b0", GPU_I_ID=number, GPU_I_PROFILE="3g.40gb") for number in "12")],
+        {21: [{"node": "b0", "pool": "b", "gpu": "0"}]},
+        {},
+        CUT,
+    ),
+    Case(
+        "EccDoubleBit",
+        "two exporters",
+        [*many(1), gpu(DOUBLE, "0x20 1", "a0"), gpu(DOUBLE, "0x20 1", "a0", host="hostname", job="own")],
+        {21: [{**A0, "gpu": "0"}]},
+    ),
+    Case(
+        "EccDoubleBit",
+        "was loaded anew, and failed again",
+        [*many(1), gpu(DOUBLE, "7x20 0x10 1", "a0")],
+        {25: [], 32: [{**A0, "gpu": "0"}]},
+    ),
+    Case(
+        "AllocatedIdle",
+        "the exporter was started anew",
+        [
+            gpu(ENGINE, "0.9x100 stale", "a0", exported_namespace="team-a", instance="1"),
+            gpu(ENGINE, "_x102 0", "a0", exported_namespace="team-a", instance="2"),
+        ],
+        {120: [], 164: []},
+    ),
+    Case(
+        "ReconcilerDownAtWork",
+        "a former leader had work, the last one none",
+        [
+            leader("1x40 stale", "two"),
+            program("operations", "2x20 stale", policy="a", pod="one"),
+            program("operations", "_x21 0x18 stale", policy="a", pod="two"),
+        ],
+        {60: [], 70: []},
+        {},
+        PROGRAM,
+    ),
+    Case(
+        "ReconcilerDownAtWork",
+        "the last leader had work",
+        [
+            leader("1x40 stale", "two"),
+            program("operations", "0x20 stale", policy="a", pod="one"),
+            program("operations", "_x21 2x18 stale", policy="a", pod="two"),
+        ],
+        {54: [], 57: [{}]},
+        {},
+        PROGRAM,
+    ),
+    Case(
+        "ExporterMissing",
+        "somebody has taken the exporter away",
+        [*many(2), daemons("nvidia-operator-validator")],
+        {14: [], 16: [{}]},
+    ),
+    Case(
+        "ExporterMissing",
+        "no pod of it is due",
+        [*many(2), daemons("nvidia-operator-validator"), daemons(EXPORTER)],
+        {60: []},
+    ),
+    Case(
+        "NvlinkDown",
+        "two exporters",
+        [
+            *many(1),
+            gpu(P2P, "5", "a0", peer_gpu="1", job="one"),
+            gpu(P2P, "0", "a0", peer_gpu="2", job="one"),
+            gpu(P2P, "5", "a0", peer_gpu="1", job="two"),
+        ],
+        {26: [{**A0, "gpu": "0"}]},
+    ),
+    Case("ExporterMissing", "nobody tells of DaemonSets", many(2), {60: []}),
+    Case(
+        "NodeExporterMissing",
+        "scrapes that fail now and then",
+        [*pods(1, EXPORTER), gpu(TEMPERATURE, "40x9 stale _x4 40x9 stale _x4 40", "a0")],
+        {25: [], 40: []},
+    ),
+    Case(
+        "NodeExporterMissing",
+        "an exporter of claims",
+        [*many(1), pod("nvidia-dcgm-exporter-dra", "a0"), gpu(TEMPERATURE, "40x20 stale", "a0")],
+        {35: [], 37: [A0]},
+        {},
+        DRA,
+    ),
+    Case(
+        "NodeXidFatal",
+        "the exporter goes with it",
+        [*many(1), xid("a0", "_x20 1 stale")],
+        {22: [{**A0, "xid": "79"}], 34: [{**A0, "xid": "79"}], 37: []},
+    ),
+    Case(
+        "NodeXidFatal",
+        "an instance of a board that is cut",
+        [*many(1, "b"), gpu(XIDS, "_x20 1x4 stale", "b0", xid="48", GPU_I_ID="3", window_size_in_ms="300000")],
+        {21: [{"node": "b0", "pool": "b", "xid": "48"}]},
+        {},
+        CUT,
+    ),
+    Case(
+        "NodeGpusMissing",
+        "two kube-state-metrics, one of which is behind",
+        [
+            *many(1, gpus=SHORT),
+            {f'{key[:-1]}, instance="2"}}': text for key, text in many(1, gpus="8x22 7")[0].items()},
+        ],
+        {32: [], 33: [A0]},
+    ),
+    Case(
+        "NodeGpuHot",
+        "the card says it in one scrape of two",
+        [*many(1), gpu(TEMPERATURE, "99", "a0"), gpu(SLOWDOWN, "87 _ 87 _ 87 _ 87 _ 87 _ 87 _ 87 _ 87", "a0")],
+        {12: [{**A0, "gpu": "0"}]},
+    ),
+    Case(
+        "NodeGpuHot",
+        "two exporters, one of which doesn't say at what it slows down",
+        [*heat("99"), gpu(TEMPERATURE, "99", "a0", host="hostname", job="own")],
+        {12: [{**A0, "gpu": "0"}]},
+    ),
+    Case(
+        "DriverCrashLoop",
+        "kube-state-metrics was started anew",
+        [
+            *many(1),
+            {key: text for key, text in pod(DRIVER, "a0").items() if "restarts" not in key},
+            {f'{RESTARTS}, instance="1"}}': "0x20 1 2 3 stale", f'{RESTARTS}, instance="2"}}': "_x25 4 5 6 7 8x120"},
+        ],
+        {40: [A0]},
+    ),
+    Case(
+        "MigFailed",
+        "cut again in time",
+        [*many(1, "b"), mig("b0", "failed", "1x9 stale"), mig("b0", "success", "_x10 1")],
+        {12: [], 30: []},
+        {},
+        CUT,
+    ),
+    Case(
+        "ReconcilerDown",
+        "it moves to another node",
+        [leader("1x20 stale", "one"), leader("_x25 1", "two")],
+        {24: [], 40: []},
+        {},
+        PROGRAM,
+    ),
 ]
 
 
