@@ -293,7 +293,7 @@ LAUGHS = "".join(f"a{n}: &a{n} [{f'*a{n - 1}, ' * 9 if n else 1}]\n" for n in ra
 
 @pytest.mark.parametrize("text", ["a: &a [*a]\n", LAUGHS])
 def test_a_document_that_stands_for_too_much(project: Project, text: str) -> None:
-    """Aliases that lie within themselves, or that come to millions of values, are refused before anybody walks along."""
+    """Aliases that lie within themselves, or that come to millions of values, are refused before anybody follows."""
     project.policy("c")
     project.write("a.yaml", text)
     ran = project.run("why", "c", "node/a", "--from", "a.yaml")
