@@ -14,7 +14,7 @@ import yaml
 
 from ..checks.objects.image_uses import uses
 from ..cluster.resolve import resolve
-from ..compiler import fleet
+from ..compiler import fleet, sources
 from ..compiler.judge import GroupedFinding, group
 from ..compiler.lint import Lint, in_order
 from ..model import Finding, few
@@ -34,7 +34,7 @@ Told = tuple[str, Finding, Facts]
 def run(options: argparse.Namespace) -> int:
     from .formats import Report, write
 
-    brought, trees = [advisory(Path(file)) for file in options.advisory], dict[str, list[str]]()
+    brought, trees = [advisory(Path(file)) for file in options.advisory], dict[str, dict[str, str]]()
     told = [*asked(options, brought, trees), *strange(brought)]
     sorted_ = group((name, finding) for name, finding, _ in told)
     grouped = in_order(GroupedFinding(finding, tuple(filter(None, same))) for finding, same in sorted_)
@@ -49,17 +49,26 @@ def run(options: argparse.Namespace) -> int:
         text = write("text", Report(Lint(clusters, grouped, False, 0), ())).rstrip()
         say(text, sys.stderr if options.as_change else sys.stdout)
     head = {"apiVersion": "gpustack.dev/v1alpha1", "kind": "PolicyChange", "metadata": {"name": options.as_change}}
+    every = dict.fromkeys(common.name_of(path) or path.stem for path in common.select([]))
     for tree, same in trees.items() if options.as_change else ():
         body = yaml.safe_dump({**head, "spec": yaml.safe_load(tree)}, sort_keys=False)
-        print(f"---\n# for {few(same, 12)}\n{body}", end="")
+        more = (
+            [f"# it counts as well in {few([*others], 12)}"]
+            if (others := [name for name in every if name not in same])
+            else []
+        )
+        more += [
+            f"# {where} says so itself, and counts above changes: take it out there" for where in same.values() if where
+        ]
+        print("\n".join(["---", f"# for {few([*same], 12)}", *more, body]), end="")
     return code
 
 
 def asked(
-    options: argparse.Namespace, brought: Sequence[tuple[str, list[Named]]], trees: dict[str, list[str]]
+    options: argparse.Namespace, brought: Sequence[tuple[str, list[Named]]], trees: dict[str, dict[str, str]]
 ) -> Iterator[Told]:
     """What the advisories BROUGHT say of each cluster; equal clusters are asked once. TREES gets what mends them, with
-    their names.
+    their names, and which lines of their own files stand above that.
     """
     digests, parsed = images.locked() or {}, dict[str, Any]()
     known: dict[str, tuple[list[tuple[Finding, Facts]], str]] = {}
@@ -73,7 +82,15 @@ def asked(
                 known[source.key] = affected, layer(cluster.spec, affected)
             affected, tree = known[source.key]
             if tree:
-                trees.setdefault(tree, []).append(source.name)
+                own = (
+                    sources.load_policy(source.path, project.root, project.store).merged.own
+                    if options.as_change
+                    else {}
+                )
+                lines = (
+                    fleet.placed(project, source, one).location for one, _ in affected if parse(one.path)[1:] in own
+                )
+                trees.setdefault(tree, {})[source.name] = ", ".join(dict.fromkeys(map(str, filter(None, lines))))
             yield from ((source.name, fleet.placed(project, source, finding), facts) for finding, facts in affected)
 
 
@@ -83,7 +100,8 @@ def strange(brought: Sequence[tuple[str, list[Named]]]) -> Iterator[Told]:
         foreign = sorted({each.name for each in named if not each.component and not each.digest})
         known = any(each.component or each.digest for each in named)
         if foreign or not known:
-            what = f"{name} names {few(foreign, 4) or 'nothing'}, which is not a part of the stack that is known here"
+            foreign_ones = f"{few(foreign, 4)}, which is not a part of the stack" if foreign else "no part of the stack"
+            what = f"{name} names {foreign_ones} that is known here"
             yield "", Finding(RULE, "note" if known else "warning", what), {}
 
 

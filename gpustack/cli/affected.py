@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..model import InputError
+from ..policy.loading.extends import is_layer_name
 from . import common
 from .refusals import refusal
 from .text import document, printable
@@ -46,6 +47,8 @@ def run(options: argparse.Namespace) -> int:
         raise refusal("GPU026", "files or advisories")
     if options.as_change and (options.format == "json" or not options.advisory):
         raise refusal("GPU026", "change of nothing")
+    if options.as_change and not is_layer_name(options.as_change):
+        raise refusal("GPU026", "odd change", name=options.as_change)
     if options.advisory:
         from . import advisories
 

@@ -19,11 +19,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..compiler.sources import Project
-from ..model import Finding, InputError, few
+from ..model import Finding, FindingsError, GpustackError, InputError, few
 from ..policy.loading.load import ringed
+from ..policy.loading.ring import moment
 from ..policy.loading.rings import CHANGES, Change
 from ..review import rings as by_rings
 from ..text.read import parse
+from ..text.source import decode
 from . import common, evidence
 from .accept import telling
 from .refusals import refusal
@@ -33,6 +35,8 @@ from .text import document, plain, print_findings, printable, say
 if TYPE_CHECKING:
     from .trees.git import Git
 
+OURS = ("GPU022", "GPU092")
+"""What keeps `promote` itself from writing anything."""
 DEEDS = {
     "--to": ("RING", "take it there, one ring further than it is"),
     "--due": ("", "take every change further that may go, and say why others may not"),
@@ -54,8 +58,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--skip", type=telling, metavar="REASON", help=text)
     text = "what `gpustack verify --format json` printed about the clusters of the ring"
     parser.add_argument("--verified", nargs="+", action="extend", default=[], metavar="REPORT", help=text)
-    clock = datetime.datetime.fromisoformat
-    parser.add_argument("--now", type=clock, metavar="TIME", help="the time, 2027-03-31T12:00:00Z (default: now)")
+    parser.add_argument("--now", type=moment, metavar="TIME", help="the time, 2027-03-31T12:00:00Z (default: now)")
     parser.add_argument("--no-commit", action="store_true", help="leave what is written uncommitted")
     parser.add_argument("--out", metavar="DIR", default="dist", help="where the manifests are (default: dist)")
     parser.add_argument("--format", choices=["text", "json"], default="text", help="how to print the result")
@@ -68,9 +71,12 @@ class Fleet:
 
     def __init__(self, options: argparse.Namespace) -> None:
         self.options, self.seen = options, evidence.reports(options.verified)
-        self.now = (options.now or datetime.datetime.now()).astimezone(datetime.UTC)  # noqa: DTZ005 - it gets its zone
+        self.now = options.now or datetime.datetime.now(datetime.UTC)
         common.select([])  # what can't be a project is refused
         self.rings, self.ring_of, paths = ringed(Path(common.POLICIES), Path.cwd())
+        changes = tuple(dataclasses.replace(each, merged=merged(each)) for each in self.rings.changes)
+        self.rings = dataclasses.replace(self.rings, changes=changes)
+        self.rendered = rendered(options, [paths[name] for name in self.seen if name in paths])
         names, known = [ring.name for ring in self.rings.rings], self.ring_of.items()
         self.members = {each: {name: paths[name] for name, ring in known if ring == each} for each in names}
 
@@ -92,7 +98,8 @@ class Fleet:
         ring = change.rollout.ring
         against = [change.told("hold", "held", hold=change.rollout.hold)] if change.rollout.hold else []
         if self.ring(change) and not self.options.skip:
-            against += evidence.blocks(change, self.rings, self.members[ring] if ring else (), self.seen, self.now)
+            digests = {name: self.rendered.get(name, "") for name in self.members.get(ring or "", ())}
+            against += evidence.blocks(change, self.rings, digests, self.seen, self.now)
         return against
 
 
@@ -103,23 +110,7 @@ def run(options: argparse.Namespace) -> int:
     changes = (fleet.change(),) if options.change or not (options.status or options.due) else fleet.rings.changes
     if options.status:
         return status(fleet, changes)
-    results, left = list[str](), list[Finding]()
-    for change in changes:
-        ring, following = change.rollout.ring, fleet.ring(change)
-        if options.hold or options.unhold:
-            what = f"held: {options.hold}" if options.hold else "goes on"
-            results.append(written(fleet, change, {"hold": options.hold}, what, {}))
-        elif options.due:
-            against = fleet.blocks(change) if ring and following else []
-            left += [dataclasses.replace(each, severity="note") for each in against]
-            results += [moved(fleet, change, following)] if ring and following and not against else []
-        elif options.to:
-            refuse(fleet, change)
-            results.append(moved(fleet, change, options.to))
-        elif ring is None:
-            raise InputError(change.told("", "nowhere", next=following))
-        else:
-            results.append(moved(fleet, change, fleet.ring(change, -1) if options.back else None))
+    results, left = due(fleet, changes) if options.due else ([asked(fleet, *changes)], [])
     if options.format == "json":
         print(document(0, [plain(each) for each in left], results=results))
     else:
@@ -127,6 +118,38 @@ def run(options: argparse.Namespace) -> int:
             say(printable(line))
         print_findings(left, sys.stdout)
     return 0
+
+
+def asked(fleet: Fleet, change: Change) -> str:
+    """Do with CHANGE what is asked for; what was done, in a line."""
+    options, ring = fleet.options, change.rollout.ring
+    if options.unhold and not change.rollout.hold:
+        raise InputError(change.told("", "free"))
+    if options.hold or options.unhold:
+        what = f"held: {options.hold}" if options.hold else "goes on"
+        return written(fleet, change, {"hold": options.hold}, what, {})
+    if options.to:
+        refuse(fleet, change)
+        return moved(fleet, change, options.to)
+    if ring is None:
+        raise InputError(change.told("", "nowhere", next=fleet.ring(change)))
+    return moved(fleet, change, fleet.ring(change, -1) if options.back else None)
+
+
+def due(fleet: Fleet, changes: Iterable[Change]) -> tuple[list[str], list[Finding]]:
+    """Take those of CHANGES further that may go; what was done, and what keeps the others, which stops nobody else."""
+    results, left = list[str](), list[Finding]()
+    for change in changes:
+        following = fleet.ring(change) if change.rollout.ring else None
+        against = fleet.blocks(change) if following else []
+        try:
+            results += [moved(fleet, change, following)] if following and not against else []
+        except (FindingsError, InputError) as error:
+            if any(each.rule in OURS for each in error.findings):
+                raise
+            against = error.findings
+        left += [dataclasses.replace(each, severity="note") for each in against]
+    return results, left
 
 
 def status(fleet: Fleet, changes: Iterable[Change]) -> int:
@@ -139,14 +162,17 @@ def status(fleet: Fleet, changes: Iterable[Change]) -> int:
         row: dict[str, Any] = {"name": each.name, **each.rollout.model_dump(), "next": fleet.ring(each)}
         row |= {"gpustack": each.version or None, "rings": by_rings.schedule(each, fleet.rings)}
         rows.append({**row, "soakLeft": rest, "blocks": [one.what for one in fleet.blocks(each)]})
+    nowhere = [name for name, ring in fleet.ring_of.items() if ring is None]
     if fleet.options.format == "json":
-        print(document(0, [], rings=rings, changes=rows))
+        print(document(0, [], rings=rings, changes=rows, ringless=nowhere))
         return 0
     heads, cells = by_rings.table(dataclasses.replace(fleet.rings, changes=tuple(changes)), fleet.ring_of)
     soaks = ["soak", *(each.soak for each in known)]
     widths = [max(map(len, column)) for column in zip(heads, soaks, *cells, strict=True)]
     for line in (heads, soaks, *cells):
         print(printable("  ".join(f"{cell:{width}}" for cell, width in zip(line, widths, strict=True)).rstrip()))
+    if nowhere:
+        say(printable(f"in no ring: {few(nowhere, 12)}"))
     for row in rows:
         say(printable(f"{row['name']}: {'next is ' + row['next'] if row['next'] else 'in all rings'}"))
         for block in row["blocks"]:
@@ -161,8 +187,35 @@ def refuse(fleet: Fleet, change: Change) -> None:
     if not further or (to != following and not fleet.options.skip):
         remedy = f"--to {following} comes next; --skip REASON goes over rings" if following else "it is in all rings"
         wrong = [change.told("ring", "too far", ring=change.rollout.ring or "no ring", to=to, next=remedy)]
+    if to not in fleet.members:
+        wrong = [change.told("", "no ring", to=to, known=few([*fleet.members], 12))]
     if wrong:
         raise InputError(*wrong)
+
+
+def merged(change: Change) -> datetime.datetime | None:
+    """When the branch that is checked out got CHANGE as it is, its hold aside; None where Git doesn't know."""
+    from .trees.git import Git
+
+    def what(data: dict[str, Any]) -> dict[str, Any]:
+        rollout = {key: said for key, said in (data.get("rollout") or {}).items() if key != "hold"}
+        return {**data, "rollout": rollout}
+
+    made: datetime.datetime | None = None
+    with contextlib.suppress(GpustackError, AttributeError, ValueError):
+        for at, content in Git("", "").history(change.document.file):
+            if what(parse(decode(content, ""), "")) != what(change.document.data):
+                break
+            made = datetime.datetime.fromtimestamp(at, datetime.UTC)
+    return made
+
+
+def rendered(options: argparse.Namespace, paths: list[Path]) -> dict[str, str]:
+    """By cluster the digest of what is rendered for it, of the policies PATHS."""
+    from ..compiler import fleet
+
+    with common.project(options) as project:
+        return {each.name: fleet.digest_of(project, each) for each in (fleet.compiled(project, paths) if paths else ())}
 
 
 def moved(fleet: Fleet, change: Change, ring: str | None) -> str:
@@ -204,7 +257,8 @@ def written(fleet: Fleet, change: Change, values: dict[str, str | None], what: s
 
 def edited(change: Change, values: dict[str, str | None]) -> str:
     """The text of CHANGE with VALUES in its rollout, None for what goes; comments and all other lines stay."""
-    text, rollout = change.document.text, {**change.rollout.model_dump(), **values}
+    whole, rollout = change.document.text, {**change.rollout.model_dump(), **values}
+    text = whole.replace("\r\n", "\n")
     part = re.search(r"^rollout:(.*)\n((?:[ \t]+.*\n|\n(?=[ \t]))*)", text, re.MULTILINE)
     part = part or re.search(r"^()()(?=spec:)", text, re.MULTILINE)
     if part is None:
@@ -219,7 +273,7 @@ def edited(change: Change, values: dict[str, str | None]) -> str:
     made = text[: part.start()] + made + text[part.end() :]
     with contextlib.suppress(InputError):
         if (parse(made, change.document.file)["rollout"] or {}) == {key: said for key, said in rollout.items() if said}:
-            return made
+            return made.replace("\n", "\r\n") if "\r\n" in whole else made
     raise InputError(change.told("", "unusual"))
 
 
@@ -232,6 +286,7 @@ def clean(project: Project, clusters: dict[str, Path]) -> Git:
 
     git, out = Git("promote commits", "install Git, or give --no-commit"), project.out
     folders = [common.POLICIES, *(f"{out}/{name}" for name in clusters if Path(out, name).is_dir())]
+    git.committer()
     head, staged = git.commit("HEAD"), git.staged(".")
     dirty = {path for folder in folders for path in (*git.unstaged(folder), *git.restaged(head, folder))}
     dirty |= {path for path, *_ in git.converts([path for path in staged if path.startswith(tuple(folders))], staged)}

@@ -99,13 +99,14 @@ def expectations(options: argparse.Namespace, paths: Sequence[Path]) -> list[Ask
     from .live import connect
 
     connect.files_stand_in(options)  # before anything is rendered
-    options.looked_at = time.time()
+    options.looked_at, options.rendered = time.time(), dict[str, str]()
     asked, same = list[Asked](), dict[str, Expected]()
     with common.project(options) as project:
         for source in fleet.compiled(project, paths):
             if source.key not in same:
                 bodies = [yaml.load(file.text, yaml.CSafeLoader) for file in fleet.stack_of(project, source).files]
                 same[source.key] = Expected.of(resolve(fleet.spec_of(project, source)), bodies)
+            options.rendered[source.name] = fleet.digest_of(project, source)
             asked.append((source.name, same[source.key], functools.partial(sources.located, project, source)))
     return asked
 
@@ -130,7 +131,7 @@ def tell(options: argparse.Namespace, by_source: Mapping[str, Sequence[Finding]]
     grouped = group((name, each) for name, findings in by_source.items() for each in findings)
     grouped.sort(key=lambda item: SEVERITIES.index(item[0].severity))
     lint = Lint(tuple(by_source), tuple(GroupedFinding(each, tuple(names)) for each, names in grouped), False, 1)
-    code = formats.tell(options.format, Report(lint, ("error",), verb, moment(options.looked_at)))
+    code = formats.tell(options.format, Report(lint, ("error",), verb, moment(options.looked_at), options.rendered))
     if len(by_source) > 1 and options.format == "text":
         width = max(map(len, by_source))
         print(f"{'':<{width}}  errors  warnings  notes")

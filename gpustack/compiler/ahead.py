@@ -10,8 +10,9 @@ import dataclasses
 import fnmatch
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
-from ..model import Finding, GpustackError
+from ..model import Finding, GpustackError, few
 from ..policy.loading.envelope import Envelope, open_policy, told
 from ..policy.loading.layers import Part
 from ..policy.loading.load import display, load, spec_key
@@ -41,13 +42,13 @@ def ahead(
     refused = zip(asked, executor.map(_refused, asked), strict=True)
     later = group((item[1], finding) for item, findings in refused for finding in findings)
     beside = [GroupedFinding(each, ()) for each in _beside(rings, opened)]
-    return beside + [GroupedFinding(finding, tuple(each.name for each in same)) for finding, same in later]
+    return beside + [GroupedFinding(finding, (*dict.fromkeys(each.name for each in same),)) for finding, same in later]
 
 
 def _beside(rings: Rings, policies: Sequence[Envelope]) -> Iterator[Finding]:
     """What is to be said of globs that name none of POLICIES, and of changes that all of them have other values for."""
     names = [str(each.name) for each in policies]
-    members = {rings.ring_of(each) for each in policies}
+    members = [rings.ring_of(each) for each in policies]
     for index, ring in enumerate(rings.rings):
         if rings.document and ring.name not in members:
             empty = told(rings.document, ("spec", "rings", index), "GPU093", "empty", ring=ring.name)
@@ -59,9 +60,13 @@ def _beside(rings: Rings, policies: Sequence[Envelope]) -> Iterator[Finding]:
                 yield dataclasses.replace(idle, severity="warning")
     own = [{called for called, *_ in leaves(Part("policy", "", each.spec).clean)} for each in policies]
     for change in rings.changes:
-        if not change.version and all(change.leaves.keys() <= each for each in own):
-            vain = told(change.document, ("spec",), "GPU094", "in vain", change=change.name)
-            yield dataclasses.replace(vain, severity="note")
+        said = {called for called, (_, value) in change.leaves.items() if value != {}}
+        ways = {ring for ring, each in zip(members, own, strict=True) if not said <= each}
+        unmoved = [ring.name for ring in rings.rings if ring.name in {*members} - ways]
+        if unmoved and not change.version:
+            words: dict[str, Any] = {"change": change.name, "where": f" in {few(unmoved, 6)}" if ways else ""}
+            vain = told(change.document, ("spec",), "GPU094", "in vain" if said else "nothing", **words)
+            yield dataclasses.replace(vain, severity="warning" if ways else "note")
 
 
 def _refused(item: Asked) -> list[Finding]:

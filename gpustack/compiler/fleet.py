@@ -296,6 +296,11 @@ def spec_of(project: Project, source: Source) -> ClusterPolicySpec:
     return sources.load_policy(source.path, project.root, project.store).spec
 
 
+def digest_of(project: Project, source: Source) -> str:
+    """Names by content what is rendered for SOURCE, wherever the project lies."""
+    return digest(index.without_project(rendered(project, source).index()))
+
+
 def rendered(project: Project, source: Source) -> dist.Rendering:
     """What SOURCE's folder should hold. A process keeps what it rendered last: clusters of one spec share it."""
     which = (project.store.salt, source.key)

@@ -145,6 +145,8 @@ def _started(project: Project, version: Version, out: Path, paths: Sequence[Path
         reason = done.stderr.decode("utf-8", "replace").strip()[-300:] or f"exit code {done.returncode}"
         told = json.loads(done.stdout)
         errors = [_finding(each) for each in told["findings"] if each["severity"] == "error"]
+        if not errors if done.returncode else len(told["clusters"]) != len(paths):
+            raise ValueError(reason)
     except (OSError, subprocess.SubprocessError) as error:
         raise OutputError(said("GPU914", "failed", version=version.version, reason=error)) from None
     except (ValueError, KeyError, TypeError):

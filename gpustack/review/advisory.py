@@ -8,6 +8,7 @@ Bulletins write versions in words ("All driver versions prior to 570.172.08"), c
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
@@ -59,6 +60,7 @@ def component_of(name: str) -> str:
     return next((key for key, known in _data.load("advisories").items() if plain in (key, *known["names"])), "")
 
 
+@functools.cache
 def key_of(version: str) -> tuple[int, ...]:
     """VERSION to compare by: 1.17 is 1.17.0. ValueError where it isn't one, or one before the version it names."""
     if re.search(r"-(?:rc|alpha|beta|dev)", version):
@@ -66,6 +68,7 @@ def key_of(version: str) -> tuple[int, ...]:
     return (*_versions.key(version), 0, 0, 0, 0)[:5]
 
 
+@functools.cache
 def ranges(text: str) -> list[Bounds]:
     """What TEXT says of versions, any of which it means: `vers:generic/>=1|<2|>=3|<4`, `<1.2 || >=2 <2.1`, or one of
     what `bounds` reads. What comes before a version stands for it, and alone for none: no part runs one. ValueError.
@@ -117,13 +120,15 @@ def affects(named: Named, version: str) -> bool | None:
     fixed, silent = [key_of(each) for each in named.fixed], False
     if named.component in BY_BRANCH:
         fixed = [bound for bound in fixed if bound[0] == have[0]]
-        mine = [one for one in ranges if any(bound[0] == have[0] for _, bound in one)]
-        others = [one for one in ranges if one not in mine]
-        ends = [one for one in others if any(sign[0] == "<" for sign, _ in one)]  # the end of another branch
-        bare = [one for one in ends if not any(sign[0] == ">" and any(bound) for sign, bound in one)]
-        silent = have[0] not in named.branches and any(have < bound for one in bare for _, bound in one)
-        silent = silent or (version.isdecimal() and bool(mine or fixed))
-        ranges = [*mine, *(one for one in others if one not in bare)]
+        sorts: dict[str, list[list[tuple[str, tuple[int, ...]]]]] = {"mine": [], "bare": [], "others": []}
+        for one in ranges:
+            ends = any(sign[0] == "<" for sign, _ in one)  # the end of another branch
+            begins = any(sign[0] == ">" and any(bound) for sign, bound in one)
+            mine = any(bound[0] == have[0] for _, bound in one)
+            sorts["mine" if mine else "bare" if ends and not begins else "others"].append(one)
+        silent = have[0] not in named.branches and any(have < bound for one in sorts["bare"] for _, bound in one)
+        silent = silent or (version.isdecimal() and bool(sorts["mine"] or fixed))
+        ranges = [*sorts["mine"], *sorts["others"]]
     holds = any(all(_holds(have, sign, bound) for sign, bound in one) for one in ranges)
     good = any(bound <= have for bound in fixed) if named.component in BY_BRANCH else have in fixed
     return None if silent or (named.doubt and holds and not good) else holds and not good
@@ -322,9 +327,8 @@ def hits(
     """
     for part, version, path, pools in running(cluster, references):
         of_part = [each for each in named if each.component == part]
-        verdicts = {
-            each.id: affects(each, version) for each in sorted(of_part, key=lambda one: affects(one, version) or 0)
-        }
+        found = ((each.id, affects(each, version)) for each in of_part)
+        verdicts = dict(sorted(found, key=lambda one: one[1] or 0))
         sure = [each for each, verdict in verdicts.items() if verdict]
         if ids := sure or [each for each, verdict in verdicts.items() if verdict is None]:
             put, table = in_table(of_part, cluster.spec.release, path, version)

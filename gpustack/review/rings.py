@@ -66,7 +66,7 @@ def effects(before: Ringed, after: Ringed, changed: Collection[str], today: date
 def schedule(change: Change, rings: Rings) -> dict[str, str]:
     """By the name of each ring what CHANGE is there, or when it can be at the earliest; "" where nothing says."""
     rollout, place, told = change.rollout, rings.place(change.rollout.ring), dict[str, str]()
-    at = rollout.came.astimezone(datetime.UTC) if rollout.came else None
+    at = change.came
     for index, ring in enumerate(rings.rings):
         if index == place and at:
             told[ring.name] = f"since {at:%Y-%m-%d %H:%M} UTC"

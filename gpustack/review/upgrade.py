@@ -42,6 +42,10 @@ def concerned(cluster: Cluster, asked: Asked, named: Collection[str]) -> list[Po
     if lacking := [name for name in named if name not in there]:
         what, remedy = f"no node pool is called {lacking[0]!r}", f"there are: {', '.join(there) or 'none'}"
         raise InputError.of("GPU026", what, remedy=remedy)
+    if asked["ocp"] and not cluster.on_openshift:
+        raise InputError.of(
+            "GPU026", "there is no OpenShift", remedy="name clusters that have it, or ask with --kubernetes"
+        )
     if not asked["os"] or named:
         return [there[name] for name in named] or list(cluster.pools)
     rhcos = asked["os"][:1].isdigit() and cluster.on_openshift

@@ -98,6 +98,31 @@ def test_a_change(project: Project) -> None:
     assert two["spec"] == {"nodePools": [{"name": "a", "driver": {"version": "595.91.07"}}]}
 
 
+def test_what_a_change_can_not_mend(project: Project) -> None:
+    """A change counts below a cluster's own file, and in all clusters of its rings: a value that a cluster's file
+    says is told with its line, and so are the clusters that the change was not made for.
+    """
+    project.layer("base", **ON)
+    project.policy("own", **ON, nodePools=POOLS)
+    project.policy("layered", extends=["base"], driver={}, toolkit={}, nodePools=POOLS)
+    project.policy("other", driver={"enabled": True, "version": "595.91.07"}, nodePools=POOLS)
+    head = ask(project, "--as-change", "mend", **DRIVER).out.partition("apiVersion")[0].splitlines()
+    lines = (project.folder / "policies/own.yaml").read_text().splitlines()
+    line = next(number for number, text in enumerate(lines, 1) if "580.126.20" in text)
+    assert head[:3] == ["---", "# for layered, own", "# it counts as well in other"]
+    (above,) = head[3:]
+    assert above.startswith(f"# policies/own.yaml:{line}:")
+    assert above.endswith(" says so itself, and counts above changes: take it out there")
+
+
+@pytest.mark.parametrize("name", ["../x", "a b", "x\ny", ".x", "a/b"])
+def test_a_name_that_no_change_has(project: Project, name: str) -> None:
+    """What is printed would be no file in policies/changes/."""
+    project.policy("a", **ON, nodePools=POOLS)
+    done = ask(project, "--as-change", name, **DRIVER)
+    assert (done.code, done.out, "is not a name of a change" in done.err) == (4, "", True)
+
+
 @pytest.mark.parametrize(
     "words", [[], ["policies/a.yaml", "--advisory", "a.yaml"], ["--as-change", "x", "policies/a.yaml"]]
 )

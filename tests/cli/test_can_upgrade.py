@@ -211,6 +211,22 @@ def test_all_clusters_that_have_the_pool(project: Project) -> None:
     assert project.run("can-upgrade", "--pool", "w", "--os", "ubuntu24.04").code == 4
 
 
+@pytest.mark.parametrize(("question", "asked"), [("--os rhel9.6", "r"), ("--ocp 4.19.3", "o"), (f"--os {OSTREE}", "o")])
+def test_a_fleet_of_several_systems(project: Project, question: str, asked: str) -> None:
+    """Of a fleet those clusters are asked that it is about, and each of the others is told with why it isn't; where it
+    is about none of those that are named, that is a mistake of the command line.
+    """
+    project.policy("u", **cluster(JAMMY))
+    project.policy("r", **cluster(RHEL))
+    project.policy("o", **cluster(pool(os="rhcos4.18"), **TOOLKITS))
+    findings = project.run("can-upgrade", *question.split(), "--format", "json").json["findings"]
+    left_out = {name for each in findings if each["what"].startswith("not asked: ") for name in each["clusters"]}
+    assert left_out == {"u", "r", "o"} - {asked}
+    assert {name for each in findings for name in each["clusters"] if "not asked" not in each["what"]} == {asked}
+    nobody = project.run("can-upgrade", "u", *question.split())
+    assert (nobody.code, "GPU026" in nobody.err) == (4, True)
+
+
 def test_machines(project: Project) -> None:
     """Of nodes for virtual machines the tables say nothing, and that is told."""
     vms = pool(os="ubuntu22.04", workload="vm-passthrough")

@@ -13,6 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gpustack.cli.promote import edited
+from gpustack.compiler.cache import digest
+from gpustack.compiler.index import without_project
 from gpustack.model import InputError
 from gpustack.policy.loading.rings import of_documents
 from gpustack.text.read import Document, parse
@@ -76,14 +78,14 @@ def promote(project: Project, *words: str, now: str = T0) -> Ran:
 
 
 def report(project: Project, cluster: str, looked: str, *findings: tuple[str, str]) -> str:
-    """What verify printed of CLUSTER at LOOKED: FINDINGS are ids and severities."""
+    """What verify printed of CLUSTER, as it is rendered, at LOOKED: FINDINGS are ids and severities."""
+    rendered = {cluster: digest(without_project((project.dist / f".index/{cluster}.json").read_bytes()))}
     told = [
         {"rule": rule, "severity": severity, "what": "w", "waived": None, "clusters": [cluster]}
         for rule, severity in findings
     ]
-    text = json.dumps(
-        {"version": 1, "exit": 0, "verb": "verify", "lookedAt": looked, "clusters": [cluster], "findings": told}
-    )
+    head = {"version": 1, "exit": 0, "verb": "verify", "lookedAt": looked, "rendered": rendered}
+    text = json.dumps({**head, "clusters": [cluster], "findings": told})
     project.folder.parent.joinpath(f"{cluster}.json").write_text(text, encoding="utf-8")
     return f"../{cluster}.json"
 
@@ -181,6 +183,14 @@ def test_an_edit_keeps_all_that_is_not_edited(text: str) -> None:
     assert sorted(re.findall("# [a-z]+", made.replace('# c"', ""))) == sorted(re.findall("# [a-z]+", whole))
 
 
+def test_an_edit_keeps_the_ends_of_lines() -> None:
+    """A file with CR and LF at its lines' ends has them at all lines."""
+    whole = f"apiVersion: gpustack.dev/v1alpha1\nkind: PolicyChange\n{WRITTEN[1]}".replace("\n", "\r\n")
+    documents = {"changes/x.yaml": Document("x", whole, parse(whole, "x"), ""), "fleet.yaml": RINGED}
+    made = edited(of_documents(documents).changes[0], {"ring": "early", "since": T1, "hold": "x"})
+    assert made.count("\n") == made.count("\r\n") > 5
+
+
 def test_an_edit_that_would_be_another_file_is_refused() -> None:
     """Where the text is written so that no line of it can be told apart, nothing is written."""
     whole = f"{{apiVersion: gpustack.dev/v1alpha1, kind: PolicyChange, rollout: {ROLLOUT}, spec: {{}}}}\n"
@@ -257,10 +267,11 @@ def test_one_ring_at_a_time_unless_somebody_says_why(small: Project) -> None:
     [
         (["nobody", "--back"], "no change is called nobody"),
         (["--back"], "no change is named"),
-        (["wave", "--to", "elsewhere"], "can't go from canary to elsewhere"),
+        (["wave", "--to", "elsewhere"], "there is no ring elsewhere"),
+        (["wave", "--unhold"], "the change wave isn't held"),
         (["wave", "--to", "canary"], "can't go from canary to canary"),
         (["wave", "--back", "--skip", "x"], "--skip goes with --to"),
-        (["wave", "--back", "--verified", "nothing.json"], "nothing.json is not a report"),
+        (["wave", "--back", "--verified", "nothing.json"], "nothing.json can't be read: No such file"),
         (["wave", "--back", "--verified", "policies/fleet.yaml"], "policies/fleet.yaml is not a report"),
     ],
 )
@@ -268,6 +279,166 @@ def test_what_is_asked_in_vain(small: Project, words: list[str], what: str) -> N
     """It is refused, with what there is instead."""
     done = promote(small, *words)
     assert (done.code, what in done.err, "  do: " in done.err) == (4, True, True), done.err
+
+
+WELL = {
+    "version": 1,
+    "exit": 0,
+    "verb": "verify",
+    "lookedAt": T1,
+    "clusters": ["c00"],
+    "findings": [],
+}
+STRANGE: dict[str, str] = {
+    "empty": "",
+    "cut off": json.dumps(WELL)[:-20],
+    "a list": "[]",
+    "too deep": "[" * 100_000,
+    "of another verb": json.dumps({**WELL, "verb": "lint"}),
+    "of a form to come": json.dumps({**WELL, "version": 2}),
+    "of a run that failed": json.dumps({**WELL, "exit": 4}),
+    "of no time": json.dumps({**WELL, "lookedAt": True}),
+    "of a time without a zone": json.dumps({**WELL, "lookedAt": "2027-03-02T08:00:00"}),
+    "of a day": json.dumps({**WELL, "lookedAt": "2027-03-02"}),
+    "before all times": json.dumps({**WELL, "lookedAt": "0001-01-01T00:00:00+14:00"}),
+    "after all times": json.dumps({**WELL, "lookedAt": "9999-12-31T23:00:00-14:00"}),
+    "findings that are none": json.dumps({**WELL, "findings": None}),
+    "findings of nobody": json.dumps({**WELL, "findings": [{"clusters": 5}]}),
+    "a cluster that is a list": json.dumps({**WELL, "clusters": [["c00"]]}),
+    "renders that are a list": json.dumps({**WELL, "rendered": ["c00"]}),
+}
+
+
+@pytest.mark.parametrize("name", STRANGE)
+def test_a_report_that_is_none(small: Project, name: str) -> None:
+    """Whatever `verify` of this version didn't print whole is refused by its name, and nothing is written."""
+    small.folder.parent.joinpath("r.json").write_text(STRANGE[name], encoding="utf-8")
+    before, head = tree(small.folder / "policies"), git(small.folder, "rev-parse", "HEAD")
+    done = promote(small, "wave", "--to", "early", "--verified", "../r.json", now=T2)
+    assert (done.code, "../r.json is not a report" in done.err) == (4, True), done.err
+    assert (tree(small.folder / "policies"), git(small.folder, "rev-parse", "HEAD")) == (before, head)
+
+
+def test_a_report_of_another_commit(small: Project) -> None:
+    """A report tells what was rendered for the cluster that it is about. Where that is other than what is rendered
+    now, or it doesn't tell, somebody looked from another commit, and the change stays; what `verify` says of the
+    cluster today lets it go, whichever folder that ran in.
+    """
+    old = report(small, "c00", "2027-03-03T08:00:00Z")
+    small.layer("base", daemonsets={"labels": {"of": "another"}})
+    saved(small)
+    done = promote(small, "wave", "--to", "early", "--verified", old, now=T2)
+    assert (done.code, "is about other manifests than are rendered now, or doesn't say: c00" in done.err) == (4, True)
+    untold = {**WELL, "lookedAt": "2027-03-03T08:00:00Z"}
+    small.folder.parent.joinpath("r.json").write_text(json.dumps(untold), encoding="utf-8")
+    assert promote(small, "wave", "--to", "early", "--verified", "../r.json", now=T2).code == 4
+    git(small.folder, "clone", "-q", ".", "../clone")
+    small.write("seen/namespace.yaml", "{apiVersion: v1, kind: Namespace, metadata: {name: gpu-operator}}\n")
+    clone = Project(small.folder.parent / "clone", small.cache)
+    seen = clone.run("verify", "c00", "--from", small.folder / "seen", "--format", "json").json
+    small.folder.parent.joinpath("r.json").write_text(
+        json.dumps({**seen, "lookedAt": "2027-03-03T08:00:00Z", "findings": []}), encoding="utf-8"
+    )
+    assert promote(small, "wave", "--to", "early", "--verified", "../r.json", now=T2).code == 0
+
+
+def test_a_waiver_of_ones_own(small: Project) -> None:
+    """`verify` waives nothing: a report that says so was written by somebody else, and its errors count."""
+    file = report(small, "c00", T1, ("LIV601", "error"))
+    path = small.folder.parent / "c00.json"
+    path.write_text(path.read_text().replace("null", '"it is fine"'))
+    assert promote(small, "wave", "--to", "early", "--verified", file, now=T1).code == 4
+
+
+def merge(project: Project, when: str, path: str, text: str) -> None:
+    """Write TEXT to PATH on a branch, long ago, and merge that into main on the day WHEN."""
+    git(project.folder, "switch", "-q", "-c", "request")
+    project.write(path, text)
+    saved(project)
+    git(project.folder, "switch", "-q", "main")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("GIT_COMMITTER_DATE", when)
+        git(project.folder, "merge", "-q", "--no-ff", "-m", "merge", "request")
+    git(project.folder, "branch", "-q", "-d", "request")
+
+
+@pytest.mark.parametrize("what", ["the ring", "the spec"])
+def test_the_soak_begins_when_it_is_merged(small: Project, what: str) -> None:
+    """A request that waited for days has its soak before it, whatever `since` says, and so has a change of which
+    somebody edits the spec on its way; a hold and a comment begin nothing anew. A report from before doesn't count.
+    """
+    path = "policies/changes/wave.yaml"
+    there = (CHANGE % "one").replace("{}", f'{{ring: canary, since: "{T0}"}}')
+    if what == "the ring":
+        (small.folder / path).unlink()
+        saved(small)
+    text = there if what == "the ring" else there.replace("one", "two")
+    merge(small, "2027-03-04T20:00:00Z", path, text)
+    early = report(small, "c00", "2027-03-04T12:00:00Z")
+    done = promote(small, "wave", "--to", "early", "--verified", early, now=T2)
+    assert (done.code, "with 12 hours to go" in done.err, "nobody verified" in done.err) == (4, True, True), done.err
+    rows = promote(small, "--status", "--format", "json", now=T2).json["changes"]
+    assert (rows[0]["since"], rows[0]["rings"]["early"]) == (T0, "not before 2027-03-05 20:00 UTC")
+    merge(small, "2027-03-05T06:00:00Z", path, f"# a word\n{text}")
+    assert promote(small, "wave", "--hold", "wait", now=T2).code == 0
+    assert promote(small, "wave", "--unhold", now=T2).code == 0
+    late = report(small, "c00", "2027-03-04T21:00:00Z")
+    assert promote(small, "wave", "--to", "early", "--verified", late, now="2027-03-05T19:59:00Z").code == 4
+    assert promote(small, "wave", "--to", "early", "--verified", late, now="2027-03-05T20:00:00Z").code == 0
+
+
+@pytest.mark.parametrize(
+    ("how", "what"), [("switch -q --detach", "no branch is checked out"), ("config --unset user.email", "who commits")]
+)
+def test_where_nobody_can_commit_nothing_is_written(
+    small: Project, how: str, what: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where no branch is checked out, or nobody said who commits, it ends before anything is written."""
+    git(small.folder, *how.split())
+    monkeypatch.setenv("GIT_CONFIG_GLOBAL", "/dev/null")
+    git(small.folder, "config", "user.useConfigOnly", "true")
+    before = tree(small.folder / "policies"), small.tree()
+    done = promote(small, "wave", "--back")
+    assert (done.code, what in done.err) == (4, True), done.err
+    assert (tree(small.folder / "policies"), small.tree()) == before
+
+
+def test_one_that_can_not_go_stops_no_other(small: Project) -> None:
+    """Of three changes that are due, the second is refused by a rule in the next ring: the others go, each with its
+    commit, what refuses it is told as what keeps it, and the exit code is 0, so that CI pushes what went.
+    """
+    there = f'{{ring: canary, since: "{T0}"}}'
+    (small.folder / "policies/changes/wave.yaml").unlink()
+    small.policy("c02", extends=["base"], toolkit={"enabled": False}, cdi={"enabled": True})
+    small.policy("c00", extends=["base"], toolkit={"enabled": True}, cdi={"enabled": True})
+    for name, spec in (("a", "{daemonsets: {labels: {a: x}}}"), ("b", "{cdi: {nriPluginEnabled: true}}")):
+        head = "apiVersion: gpustack.dev/v1alpha1\nkind: PolicyChange\n"
+        small.write(f"policies/changes/{name}.yaml", f"{head}rollout: {there}\nspec: {spec}\n")
+    small.write("policies/changes/c.yaml", (CHANGE % "one").replace("{}", there))
+    saved(small)
+    done = promote(small, "--due", "--verified", report(small, "c00", T1), now=T1)
+    assert (done.code, done.err) == (0, "")
+    went = [line.partition(",")[0] for line in done.out.splitlines() if "committed" in line]
+    assert went == ["a: canary to early", "c: canary to early"]
+    assert "note GPU102" in done.out.partition("policies/changes/b.yaml:")[2]
+    assert git(small.folder, "log", "--format=%s", "-2").splitlines() == [
+        f"promote: {name}: canary to early" for name in "ca"
+    ]
+    assert git(small.folder, "status", "--porcelain") == ""
+
+
+def test_who_is_in_no_ring(small: Project) -> None:
+    """The table tells which clusters a change would never come to."""
+    small.write("policies/fleet.yaml", FLEET.replace('["*"]', "[d*]"))
+    done = promote(small, "--status", "--format", "json")
+    assert done.json["ringless"] == ["c10"]
+    assert "in no ring: c10" in promote(small, "--status").out
+
+
+@pytest.mark.parametrize("now", ["2027-03-02", "2027-03-02T08:00:00", "9999-12-31T23:59:59-14:00", "soon"])
+def test_a_time_that_is_none(small: Project, now: str) -> None:
+    """Without a zone it would be another one on each machine."""
+    assert (promote(small, "--status", now=now).code, "--now" in promote(small, "--status", now=now).err) == (4, True)
 
 
 def test_what_others_work_on_gets_into_no_commit(small: Project) -> None:
@@ -385,6 +556,26 @@ def test_lint_tells_at_once_what_a_later_ring_refuses(small: Project) -> None:
     assert (found["GPU093", "warning"]["file"], found["GPU093", "warning"]["line"]) == ("policies/fleet.yaml", 9)
     assert found["GPU094", "note"]["file"] == "policies/changes/vain.yaml"
     assert small.run("render").code == 0
+
+
+def test_a_change_that_changes_nothing(small: Project) -> None:
+    """It is told where it says nothing, null included, and, as a warning, where all clusters of a ring have values of
+    their own: it would pass through that ring unseen. A finding names a cluster once.
+    """
+    small.policy("c00", extends=["base"], daemonsets={"labels": {"wave": "mine"}})
+    body = document("PolicyChange", "empty", {"driver": {"version": None}})
+    small.write("policies/changes/empty.yaml", body)
+    pools = [{"name": "other", "driver": {"version": "580.173.02"}}]
+    small.policy("c10", extends=["base"], driver={"enabled": True}, nodePools=[{"name": "one", "os": "ubuntu22.04"}])
+    small.write("policies/changes/pool.yaml", document("PolicyChange", "pool", {"nodePools": pools}))
+    every = small.run("lint", "--format", "json").json["findings"]
+    told = {each["what"].partition(":")[0]: each["severity"] for each in every if each["rule"] == "GPU094"}
+    assert told == {
+        "the change empty says nothing": "note",
+        "the change wave changes nothing in canary": "warning",
+    }
+    twice = [each["what"] for each in every if len({*each["clusters"]}) < len(each["clusters"])]
+    assert (twice, "GPU137" in {each["rule"] for each in every}) == ([], True)
 
 
 def test_a_ring_that_nobody_is_in(small: Project) -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from gpustack.compiler.cache import own_digest
 from tests.cli.test_promote import NAMES, RINGS, T0, T1, T2, fleet, promote, report, saved, touched
-from tests.project import Project, cache, project
+from tests.project import Project, cache, project, tree
 from tests.versions import SITE, edit, install, lock
 
 __all__ = ["cache", "project"]
@@ -252,6 +252,39 @@ def test_what_is_not_started(
     before = project.tree()
     done = promote(project, "gpustack", "--to", "canary", "--no-commit")
     assert (done.code, what.format(more=more) in " ".join(done.err.split()), project.tree()) == (code, True, before)
+
+
+@pytest.mark.parametrize(
+    ("told", "code"),
+    [
+        ({}, 0),
+        ({"findings": []}, 0),
+        ({"findings": [], "clusters": []}, 0),
+        ({"findings": [], "clusters": [{"name": "../c00"}]}, 0),
+        ({"findings": [], "clusters": []}, 4),  # without a word of why
+        ({"findings": [{"severity": "error"}], "clusters": []}, 2),
+        ([], 0),
+    ],
+)
+def test_a_version_that_heeds_nothing(
+    begun: Callable[..., Project], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, told: Any, code: int
+) -> None:
+    """One that prints something else, or ends with nothing of what it was asked, is an error with its name, and
+    neither the change nor dist/ is other than before.
+    """
+    project = begun(["c00"])
+
+    def deaf(package: Path) -> None:
+        (package / "__main__.py").write_text(f"import sys\nprint({json.dumps(told)!r})\nsys.exit({code})\n")
+
+    project.write("gpustack.lock", lock(**{"0.1.0": own_digest(), "0.4.0": install(tmp_path, "0.4.0", deaf)}))
+    project.write("policies/changes/gpustack.yaml", STEP.replace("0.2.0", "0.4.0"))
+    saved(project)
+    monkeypatch.setenv("GPUSTACK_VERSIONS", str(tmp_path))
+    before = project.tree(), tree(project.folder / "policies")
+    done = promote(project, "gpustack", "--to", "canary")
+    assert (done.code, "GPU914: gpustack 0.4.0" in done.err) == (4, True), done.err
+    assert (project.tree(), tree(project.folder / "policies")) == before
 
 
 def test_what_a_request_locks_is_data(begun: Callable[..., Project], versions: Installed) -> None:

@@ -108,6 +108,7 @@ def wrong(fleet: Ringed, path: Path) -> tuple[str, str, int | None, str]:
         ("PolicyChange", "rollout: {ring: nowhere, since: %s}\nspec: {}\n", "GPU090", 3, "there is no ring nowhere"),
         ("PolicyChange", "rollout: {ring: early}\nspec: {}\n", "GPU018", 3, "ring and since go together"),
         ("PolicyChange", 'rollout: {ring: early, since: "2027-02-30T00:00:00Z"}\nspec: {}\n', "GPU018", 3, "calendar"),
+        ("PolicyChange", 'rollout: {ring: early, since: "9999-12-31T23:59:59Z"}\nspec: {}\n', "GPU018", 3, "calendar"),
         ("PolicyChange", "rollout: {ring: early, since: yesterday}\nspec: {}\n", "GPU018", 3, "RFC 3339"),
         ("PolicyChange", "rollout: [early]\nspec: {}\n", "GPU090", 3, "rollout is not a mapping"),
         ("PolicyChange", "rollout: {wave: 1}\nspec: {}\n", "GPU016", 3, "unknown key rollout.wave"),
@@ -224,6 +225,12 @@ def test_what_a_change_would_be(fleet: Ringed) -> None:
         False,
         True,
     ]
+
+
+def test_a_change_in_a_file_that_would_be_read_by_nobody(fleet: Ringed) -> None:
+    """A change whose file ends in .yml is refused with how to call it: nothing that lies there is left out silently."""
+    fleet.file("changes/x.yml", HEAD.format(kind="PolicyChange") + "spec: {}\n")
+    assert wrong(fleet, fleet.cluster("far"))[:2] == ("GPU090", "changes/x.yml")
 
 
 def test_a_broken_file_beside_is_told_with_its_name(fleet: Ringed) -> None:

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from importlib import import_module
 
 from ...compiler.lint import Lint
@@ -26,13 +27,14 @@ FORMATS = {
 @dataclass(frozen=True, slots=True)
 class Report:
     """What was found, and how the verb ends: `failing` are the severities of what makes it fail. `looked`: when a
-    cluster was looked at, RFC 3339, "" where none was.
+    cluster was looked at, RFC 3339, "" where none was; `rendered`: the digest of what is rendered for each.
     """
 
     lint: Lint
     failing: tuple[str, ...]
     verb: str = "lint"
     looked: str = ""
+    rendered: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def code(self) -> int:

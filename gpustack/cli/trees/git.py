@@ -66,6 +66,8 @@ def revision_remedy(said: str) -> str:
         return "run it in a clone; in a new folder, `git init` and a first commit give something to compare with"
     if "safe.directory" in said:
         return "the clone is another user's: git config --global --add safe.directory, with the folder that Git names"
+    if "user.email" in said:
+        return "say who commits: git config user.name NAME, and user.email"
     return "give a branch, tag or commit that this clone has"
 
 
@@ -267,15 +269,32 @@ class Git:
         merged = self._run(["merge-base", commit, "HEAD"])
         return os.fsdecode(merged.stdout).strip() if merged.returncode == 0 else commit
 
+    def history(self, path: str) -> Iterator[tuple[int, bytes]]:
+        """The commits of the branch that is checked out, merges as one, that changed the file PATH, the newest first:
+        when each was made, in seconds since 1970, and what the file holds in it.
+        """
+        words = ("log", "--first-parent", "-m", "--format=%ct", "--raw", "--no-abbrev", "--no-renames", "--", path)
+        lines = [line.split() for line in self.ask(*words).splitlines() if line]
+        made = [(int(at[0]), entry[3]) for at, entry in zip(lines[::2], lines[1::2], strict=True)]
+        content = dict(self.contents(blob for _, blob in made if blob.strip("0")))
+        yield from ((at, content.get(blob, b"")) for at, blob in made)
+
+    def committer(self) -> tuple[str, str]:
+        """The branch that is checked out, and who commits. Raises InputError where there is no such branch, or nobody
+        said who."""
+        branch = self._run(["symbolic-ref", "--quiet", "HEAD"])
+        if branch.returncode:
+            raise refusal("GPU022", "no branch")
+        return os.fsdecode(branch.stdout).strip(), self.ask("var", "GIT_COMMITTER_IDENT").strip()
+
     def save(self, paths: Iterable[str], message: str) -> str:
         """Commit what is in the work tree at PATHS, files by their paths from the root, those that are gone included,
         and nothing else, whatever is staged; the commit's id. MESSAGE is whole lines.
 
         Git gets contents and looks into no file, as it would convert them; it runs no hook and signs nothing. Raises
-        InputError where no branch is checked out, or nobody said who commits.
+        InputError as `committer`.
         """
-        branch = self.ask("symbolic-ref", "--quiet", "HEAD", about="the branch that is checked out").strip()
-        who, data = self.ask("var", "GIT_COMMITTER_IDENT").strip(), message.encode()
+        (branch, who), data = self.committer(), message.encode()
         stream = [f"commit {branch}\ncommitter {who}\ndata {len(data)}\n".encode() + data]
         stream.append(f"from {self.commit('HEAD')}\n".encode())
         listed = ""

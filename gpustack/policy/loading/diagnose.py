@@ -147,7 +147,7 @@ def _where(mistake: _Error, merged: Merged) -> tuple[Location | None, str]:
         return None, ""
     part, own = writer
     if part.text is None:
-        return merged.cause(part), f"the value is a default: {part.file}"
+        return merged.cause(part), "" if part.kind == "policy" else f"the value is a default: {part.file}"
     # A section's own place is its key: its value starts with whatever comes first in it.
     about_key = mistake.key or mistake.kind == "extra_forbidden" or isinstance(mistake.value, (dict, list))
     return part.locate(own, key=about_key), ""

@@ -11,7 +11,7 @@ import pathlib
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
-from gpustack.model import Finding, InputError, Path, dotted
+from gpustack.model import Finding, InputError, Path, dotted, few
 from gpustack.policy.loading.layers import Part, merge
 from gpustack.text.positions import locate
 from gpustack.text.read import Document
@@ -89,18 +89,20 @@ def _open(document: Document, kind: Kind) -> Envelope:
 
         raise InputError(recognise(document, kind))
     findings = []
-    for key in data:
-        if key not in KEYS and not (kind == "PolicyChange" and key in ("rollout", "gpustack")):
-            remedy = _nearest(key, KEYS) or f"indent {key} below spec if it belongs there; else delete it"
-            findings.append(told(document, (key,), "GPU016", "key", key=True, name=key, kind=kind, do=remedy))
+    keys = (*KEYS, "rollout", "gpustack") if kind == "PolicyChange" else KEYS
+    for key in (each for each in data if each not in keys):
+        words = {"do": _nearest(key, keys) or f"indent {key} below spec if it belongs there; else delete it"}
+        words |= {"name": key, "kind": kind, "known": few([each for each in keys if each != "spec"], 9)}
+        findings.append(told(document, (key,), "GPU016", "key", key=True, **words))
     name, labels = _name(document, findings)
     spec = data.get("spec")
     if spec is None and (kind == "PolicyLayer" or (kind == "PolicyChange" and "gpustack" in data)):
         spec = {}
     if not isinstance(spec, dict):
         if not any(each.remedy == "did you mean spec?" for each in findings):
-            case = "no spec" if spec is None else "spec is not a mapping"
-            findings.append(told(document, ("spec",), "GPU017", case))
+            none = "no spec" if kind == "ClusterPolicy" else "no spec beside"
+            case = none if spec is None else "spec is not a mapping"
+            findings.append(told(document, ("spec",), "GPU017", case, kind=kind))
         raise InputError(*findings)
     extends = _extends(document, spec.get("extends"), findings)
     own = {key: value for key, value in spec.items() if key != "extends"}

@@ -16,6 +16,14 @@ from .decisions import GLOB, WORDS
 VERSION = form("gpustack_version")
 
 
+def moment(text: str) -> datetime.datetime:
+    """What TEXT says as RFC 3339, in UTC. ValueError for anything else, without a zone, or far from anybody's days."""
+    made = datetime.datetime.fromisoformat(text)
+    if made.tzinfo is None or not 2000 <= made.year < 2200:
+        raise ValueError(f"{text} is not such a moment")
+    return made.astimezone(datetime.UTC)
+
+
 class Require(Section):
     """What must hold in every cluster of a ring before a change leaves it."""
 
@@ -72,9 +80,11 @@ class Rollout(Section):
         with suppress(ValueError):
             self.came  # noqa: B018 - whether there is such a moment
             return self
-        raise refuse("rollout", f"the calendar has no {self.since}", "let `gpustack promote` write it")
+        raise refuse(
+            "rollout", f"the calendar has no {self.since}, or it is far away", "let `gpustack promote` write it"
+        )
 
     @property
     def came(self) -> datetime.datetime | None:
-        """When it came to its ring."""
-        return datetime.datetime.fromisoformat(self.since) if self.since else None
+        """When it came to its ring, as it says itself."""
+        return moment(self.since) if self.since else None

@@ -8,6 +8,7 @@ and who is in them. What each cluster has is still a rendered file in Git.
 
 from __future__ import annotations
 
+import datetime
 import fnmatch
 import functools
 import os
@@ -42,6 +43,17 @@ class Change:
     part: Part = field(repr=False)
     version: str = ""
     """The version of gpustack that renders clusters which have it (versions.py); "" where it says nothing of that."""
+    merged: datetime.datetime | None = field(default=None, compare=False)
+    """When the branch that is checked out got it as it is, where somebody has asked Git (cli/promote.py)."""
+
+    @property
+    def came(self) -> datetime.datetime | None:
+        """When it came to its ring: when it says so, or later, when it was merged."""
+        return (
+            max((each for each in (self.rollout.came, self.merged) if each), default=None)
+            if self.rollout.ring
+            else None
+        )
 
     @functools.cached_property
     def leaves(self) -> dict[tuple[Any, ...], tuple[Path, Any]]:
@@ -115,7 +127,8 @@ def of_documents(documents: Mapping[str, Document]) -> Rings:
         if name == FLEET:
             continue
         opened = open_layer(each, stem, "PolicyChange")
-        wrong += opened.findings if is_layer_name(stem) else [told(each, (), "GPU090", "odd name", name=stem)]
+        odd = not is_layer_name(stem) or not name.endswith(".yaml")
+        wrong += [told(each, (), "GPU090", "odd name", name=pathlib.PurePath(name).name)] if odd else opened.findings
         given = each.data.get("rollout") or {}
         if not isinstance(given, dict):
             wrong.append(told(each, ("rollout",), "GPU090", "no mapping", what="rollout"))
@@ -151,7 +164,7 @@ def is_shared(name: str, *, layers: bool = True) -> bool:
     return (
         name == FLEET
         or (layers and below == "layers")
-        or (below == CHANGES and rest.endswith(".yaml") and rest[0] != ".")
+        or (below == CHANGES and rest.endswith((".yaml", ".yml")) and rest[0] != ".")
     )
 
 
