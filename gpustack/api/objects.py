@@ -150,7 +150,10 @@ class Node(Object, kw_only=True):
     @property
     def ready(self) -> bool:
         """Whether its kubelet says that it works."""
-        return any(each.type == "Ready" and each.status == "True" for each in self.status.conditions)
+        for each in self.status.conditions:
+            if each.type == "Ready":
+                return each.status == "True"
+        return False
 
 
 class DeviceResult(Slim, kw_only=True):
