@@ -23,26 +23,35 @@ from gpustack.text.source import decode, load_bytes
 
 from .installation import Leaves, Said, at, leaves_of
 
-ENDINGS = (".yaml", ".yml", ".json", ".tf", ".gotmpl", ".csv")
+ENDINGS = (".yaml", ".yml", ".json", ".tf", ".tfvars", ".gotmpl", ".csv")
 MOST = 5000
 """Documents of one file, files of one folder, and values of one document."""
 _START = re.compile(r"^(?:---(?:[ \t].*)?|\.\.\.[ \t]*)$")
 _VARIABLE = re.compile(
-    r"\$\{(?P<name>[A-Za-z_][\w.\[\]\"]*)(?::?[-=](?P<default>[^}]*)|:?\?[^}]*)?\}"
-    r"|\{\{-?\s*(?P<go>[.A-Za-z_][^{}]*?)\s*-?\}\}"
+    r"\$\{(?:(?:json|yaml)encode\()?(?P<name>[A-Za-z_][\w.\[\]\"]*)\)?(?::?[-=](?P<default>[^}]*)|:?\?[^}]*)?\}"
+    r"|\{\{-?\s*(?P<choice>if\s[^{}]*?)\s*-?\}\}(?:(?!\{\{-?\s*end\b).)*\{\{-?\s*end\s*-?\}\}"
+    r"|\$?\{\{-?\s*(?P<go>[.A-Za-z_][^{}]*?)\s*-?\}\}"
 )
 COMMAND = re.compile(
-    r"\bhelm3?((?:\s+-\S+(?:\s+(?!-|install|upgrade|template)\S+)?)*)\s+(?:install|upgrade|template)\b"
+    r"(?:\bhelm3?|\$[({]?HELM\w*[)}]?)(?:\s+secrets)?"
+    r"((?:\s+-\S+(?:\s+(?!-|install|upgrade|template)\S+)?)*)\s+(?:install|upgrade|template)\b"
 )
+OBJECT = re.compile(
+    r"^\s*(?:- )?kind:\s*[\"']?(?:ClusterPolicy|NVIDIADriver|GPUCluster|Subscription|HelmRelease|HelmChart|Application)\b",
+    re.MULTILINE,
+)
+"""A text that has an object in it that is read wherever it stands."""
 _PLAIN = re.compile(r"\.?([A-Za-z_][\w.]*)(?:\s*\|\s*(?:s?quote|toString|default\s+\S+))*")
 _HEREDOC = re.compile(r"<<-?\s*[\"']?(\w+)[\"']?[^\n]*\n(.*?)^\s*\1\s*$", re.MULTILINE | re.DOTALL)
-_ACTION = re.compile(r"^\s*\{\{.*\}\}\s*$")
+_ACTION = re.compile(r"^\s*(?:\{\{-?\s*([^{}]*?)\s*-?\}\}|%\{~?\s*([^{}]*?)\s*~?\})\s*$")
+"""A line that is one action of a template of Go or Terraform."""
 
 
 @dataclass(frozen=True)
 class Item:
     """A document, or a part of one: DATA is what stands AT a place of TEXT. OUTER holds TEXT as a scalar at a path.
-    TWICE are keys that stand there more than once, with the line of the one that counts."""
+    TWICE are keys that stand there more than once, with the line of the one that counts; ACTIONS those of a template
+    that nobody decided, with their lines: what stands below them counts."""
 
     file: str
     text: str = field(repr=False)
@@ -50,6 +59,7 @@ class Item:
     at: Path = ()
     outer: tuple[Item, Path] | None = field(default=None, repr=False)
     twice: tuple[tuple[str, int], ...] = ()
+    actions: tuple[tuple[str, int], ...] = ()
 
     def get(self, *path: str | int) -> Any:
         """The value at PATH, None where nothing stands there."""
@@ -63,6 +73,11 @@ class Item:
     def part(self, *path: str | int) -> Item:
         """What stands at PATH, with its places."""
         return Item(self.file, self.text, self.get(*path), (*self.at, *path), self.outer)
+
+    def holds(self, other: Item) -> bool:
+        """Whether OTHER stands inside of this one."""
+        place = other.outer[0] if other.outer else other
+        return other is not self and place.text is self.text and place.at[: len(self.at)] == self.at
 
     def where(self, *path: str | int) -> Location:
         """The place of the value at PATH in the file."""
@@ -112,8 +127,9 @@ def called(match: re.Match[str]) -> str:
     """The name by which the variable of MATCH is answered: of a value of Go with a default or in quotes, its own."""
     if match["name"]:
         return match["name"]
-    value = _PLAIN.fullmatch(match["go"])
-    return value[1] if value else re.sub(r"\W+", "_", match["go"]).strip("_")
+    go = match["choice"] or match["go"]
+    value = _PLAIN.fullmatch(go)
+    return value[1] if value else re.sub(r"\W+", "_", go).strip("_")
 
 
 def filled(text: str, answers: Mapping[str, str]) -> str:
@@ -123,7 +139,32 @@ def filled(text: str, answers: Mapping[str, str]) -> str:
         name, kept = called(match), match["default"] if match["default"] is not None else match[0]
         return answers.get(name, answers.get(f".{name}", kept))
 
-    return _VARIABLE.sub(one, text)
+    return _VARIABLE.sub(one, decided(text, answers) if answers else text)
+
+
+def decided(text: str, answers: Mapping[str, str]) -> str:
+    """TEXT without what conditions of its template leave out that ANSWERS decide; lines keep their numbers."""
+    lines, known = text.split("\n"), {key.lstrip("."): value for key, value in answers.items()}
+    within: list[bool | None] = []
+    for number, line in enumerate(lines):
+        word, _, rest = action(line).partition(" ")
+        gone, own = False in within, None
+        if word in {"if", "range", "with", "for"}:
+            value = known.get(re.sub(r"^(?:not |!)?[\s.]*", "", rest)) if word == "if" else None
+            own = None if value is None else (value not in {"", "false", "0"}) != rest.startswith(("!", "not "))
+            within.append(own)
+        elif word == "else" and within and (own := within[-1]) is not None:
+            within[-1] = None if rest and not own else not own
+        elif word in {"end", "endif", "endfor"} and within:
+            own = within.pop()
+        lines[number] = "" if gone or own is not None else line
+    return "\n".join(lines)
+
+
+def action(line: str) -> str:
+    """The action of a template that LINE is, "" for any other line."""
+    match = _ACTION.match(line) if "{" in line else None
+    return (match[1] or match[2] or "") if match else ""
 
 
 @dataclass
@@ -137,7 +178,7 @@ class Reader:
         """The documents of the file PATH; of a file of Terraform or CSV the text."""
         text = decode(load_bytes(path, display), display)
         self.used |= {name for name in self.answers if re.search(rf"[{{$.\s]{re.escape(name)}\b", text)}
-        if path.suffix not in {".tf", ".csv"}:
+        if path.suffix not in {".tf", ".tfvars", ".csv"}:
             try:
                 if path.suffix in ENDINGS or not COMMAND.search(text):
                     yield from list(documents(filled(text, self.answers), display))
@@ -145,11 +186,13 @@ class Reader:
             except InputError:
                 if path.suffix in ENDINGS or path.suffix in {".tpl", ".tmpl", ""}:
                     raise
-            for match in _HEREDOC.finditer(text):
-                with contextlib.suppress(InputError):
-                    yield from list(
-                        documents("\n" * text.count("\n", 0, match.start(2)) + filled(match[2], self.answers), display)
-                    )
+        for match in _HEREDOC.finditer(text):
+            if path.suffix == ".tf" and not OBJECT.search(match[2]):
+                continue
+            with contextlib.suppress(InputError):
+                yield from list(
+                    documents("\n" * text.count("\n", 0, match.start(2)) + filled(match[2], self.answers), display)
+                )
         yield Item(display, text, text)
 
     def beside(self, item: Item, name: str, known: Mapping[str, File]) -> Iterator[Item]:
@@ -186,20 +229,24 @@ def documents(text: str, file: str) -> Iterator[Item]:
 
 def _document(text: str, file: str) -> Iterator[Item]:
     twice: list[tuple[str, int]] = []
+    actions: list[tuple[str, int]] = []
     try:
         parsed = value(text, file, twice)
     except InputError:
-        if "{{" not in text:
+        if "{{" not in text and "%{" not in text:
             raise
-        plain = "\n".join("" if _ACTION.match(line) else _VARIABLE.sub(_marked, line) for line in text.split("\n"))
+        lines = text.split("\n")
+        undecided = {"if", "else", "range", "with", "for"}
+        actions = [(line.strip(), at) for at, line in enumerate(lines, 1) if {*action(line).split()[:1]} & undecided]
+        plain = "\n".join("" if _ACTION.match(line) else _VARIABLE.sub(_marked, line) for line in lines)
         parsed, text = value(plain, file, twice), plain
     if parsed is not None and parsed[1] is not None:
-        yield Item(file, text, parsed[1], twice=tuple(dict.fromkeys(twice)))
+        yield Item(file, text, parsed[1], twice=tuple(dict.fromkeys(twice)), actions=tuple(actions))
 
 
 def _marked(match: re.Match[str]) -> str:
     """An action of a Go template as a variable: YAML takes braces for a map."""
-    return f"${{{called(match)}}}" if match["go"] else match[0]
+    return match[0] if match["name"] else f"${{{called(match)}}}"
 
 
 def files(named: str) -> list[File]:

@@ -52,7 +52,8 @@ class Note:
 class Installation:
     """`values` are the chart's, by the chart's names; `spec` has a policy's names: of custom resources, or of a policy.
 
-    `defaults`: who filled in what the custom resource lacks: its chart wrote it, or the operator did.
+    `defaults`: who filled in what the custom resource lacks: its chart wrote it, or the operator did. `installed`: an
+    input installs the chart, whether it says any values or not.
     """
 
     values: Leaves = field(default_factory=dict)
@@ -61,6 +62,7 @@ class Installation:
     version: Said | None = None
     namespace: str = ""
     helm_release: str = ""
+    installed: bool = False
     openshift: bool = False
     objects: list[tuple[Body, Location]] = field(default_factory=list)
     notes: list[Note] = field(default_factory=list)
@@ -68,7 +70,7 @@ class Installation:
     @property
     def told(self) -> bool:
         """Whether the inputs told anything of an installation."""
-        return bool(self.values or self.spec or self.version)
+        return bool(self.values or self.spec or self.version or self.installed)
 
     def note(self, sort: Sort, path: str, why: str, remedy: str = "", where: Location | None = None) -> None:
         """Remember what became of PATH."""

@@ -6,7 +6,8 @@ a test of its content. All write into one `Installation`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import contextlib
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path as File
 from pathlib import PurePath
 
@@ -25,14 +26,32 @@ MODULES = (policy, objects, flux, argocd, overlays, bundles, terraform, helm, el
 
 def read_all(named: Sequence[str], answers: Mapping[str, str], live: Sequence[Item] = ()) -> Context:
     """Read the files and folders NAMED, and LIVE objects. Raises InputError where a file can't be read."""
-    context = Context(Installation(), Reader(answers), list(live))
+    context = Context(Installation(), Reader(answers))
     for word in named:
         for path in files(word):
             context.known[display(path, File.cwd())] = path
-    for name, path in context.known.items():
-        context.items += [each for item in context.reader.items(path, name) for each in expanded(item)]
+    for _ in range(2):
+        context.items = list(live)
+        for name, path in context.known.items():
+            with given(name, path, named, context):
+                context.items += [each for item in context.reader.items(path, name) for each in expanded(item)]
+        more = flux.substitutes(context.items)
+        if set(more) <= set(context.reader.answers):
+            break
+        context.reader.answers = {**more, **answers}
     overlays.build(context)
     return look(context)
+
+
+@contextlib.contextmanager
+def given(name: str, path: File, named: Sequence[str], context: Context) -> Iterator[None]:
+    """Raise InputError of the file NAME at PATH where it is one of NAMED; of one in a folder, only tell it."""
+    try:
+        yield
+    except InputError as error:
+        if str(path) in named:
+            raise
+        context.installation.tell("unreadable", name, error.findings[0].location, what=error.findings[0].what)
 
 
 def look(context: Context) -> Context:
@@ -58,8 +77,10 @@ def look(context: Context) -> Context:
         if handler is not None and item.file not in context.read:
             with understood(item.file, item.where()):
                 handler(item, context)
-        elif handler is None:
+        elif handler is None and not any(item.holds(each) for each in context.items):
             not_known(item, context)
+    for item in (each for each in context.items if each.file not in context.read):
+        context.undecided(item)
     if not context.installation.told:
         helm.held(context)
     return context

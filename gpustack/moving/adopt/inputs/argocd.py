@@ -63,25 +63,22 @@ def read(spec: Item, context: Context, name: str) -> None:
     if not ours:
         installation.tell("another chart", name, spec.where())
     for source in ours:
+        installation.installed = True
         if source.get("chart"):
             context.version(source, "targetRevision")
         installation.namespace = spec.text_at("destination", "namespace") or installation.namespace
         installation.helm_release = source.text_at("helm", "releaseName") or installation.helm_release or name
-        for index, file in enumerate(source.get("helm", "valueFiles") or []):
-            _file(source, str(file), index, context)
+        optional = source.get("helm", "ignoreMissingValueFiles") is True
+        for index, file in enumerate(source.get("helm", "valueFiles") or []):  # $values/... is of another source
+            name = str(file).partition("/")[2] if str(file).startswith("$") else str(file)
+            context.take(context.file(source.part("helm", "valueFiles", index), name, optional=optional))
         values(source, context, "helm", "values")
         values(source, context, "helm", "valuesObject")
         for index in range(len(source.get("helm", "parameters") or [])):
             _parameter(source.part("helm", "parameters", index), context)
-
-
-def _file(source: Item, name: str, index: int, context: Context) -> None:
-    """Take a values file. One of another source ($values/...) is looked for by its name among the inputs."""
-    if name.startswith("$"):
-        name = name.partition("/")[2]
-    context.take(
-        context.file(Item(source.file, source.text, source.data, (*source.at, "helm", "valueFiles", index)), name)
-    )
+        for each in source.get("helm", "fileParameters") or []:
+            where = source.where("helm", "fileParameters")
+            installation.tell("text file", str(each.get("name")), where, file=each.get("path"))
 
 
 def _parameter(parameter: Item, context: Context) -> None:

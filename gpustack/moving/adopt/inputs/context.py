@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path as File
 from typing import Any
 
-from gpustack.model import Path, children
+from gpustack.model import InputError, Location, Path, children
 
-from ..documents import Item, Reader
+from ..documents import OBJECT, Item, Reader, documents
 from ..installation import Installation, Leaves, lay
 
 CHART = "gpu-operator"
@@ -31,16 +32,26 @@ class Context:
         of_kind = (each for each in self.items if each.text_at("kind") == kind)
         return next((each for each in of_kind if each.text_at("metadata", "name") == name), None)
 
-    def file(self, item: Item, name: str) -> Leaves:
-        """The values in the file that ITEM calls NAME; what is missing is asked for."""
+    def file(self, item: Item, name: str, *, optional: bool = False) -> Leaves:
+        """The values in the file that ITEM calls NAME; what is missing is asked for, unless it is OPTIONAL."""
         files = list(self.reader.beside(item, name, self.known))
-        if not files:
+        if not files and not optional:
             self.installation.tell("values file", name, item.where(), file=item.file, name=name)
         leaves: Leaves = {}
         for each in files:
-            self.read.add(each.file)
-            lay(leaves, each.leaves())
+            lay(leaves, self.reading(each).leaves())
         return leaves
+
+    def reading(self, item: Item) -> Item:
+        """ITEM of a file that another one names; what its template leaves undecided is told."""
+        self.read.add(item.file)
+        self.undecided(item)
+        return item
+
+    def undecided(self, item: Item) -> None:
+        """Tell of each action in the template ITEM that nobody decided."""
+        for key, line in item.actions:
+            self.installation.tell("undecided", key, Location(item.file, line))
 
     def take(self, leaves: Leaves) -> None:
         """Put LEAVES, values of the chart, over those that are known."""
@@ -63,17 +74,24 @@ HELD = {
 
 def said_by(data: Any) -> bool:
     """Whether DATA is an object of one of the HELD kinds, and no reference to one."""
+    if not isinstance(data, dict):
+        return False
     kind = (str(data.get("apiVersion", "")).partition("/")[0], str(data.get("kind")))
     return kind in HELD and isinstance(data.get("spec"), dict)
 
 
-def held(data: Any, path: Path = ()) -> Iterator[Path]:
-    """Where inside of DATA objects of the HELD kinds stand."""
+def held(item: Item, path: Path = ()) -> Iterator[Item]:
+    """The objects of the HELD kinds inside of ITEM, below PATH, also in its texts, as cloud-init and Talos have them."""
+    data = item.get(*path)
+    if isinstance(data, str) and OBJECT.search(data):
+        with contextlib.suppress(InputError):
+            inner = [part for each in documents(data, item.file) for part in expanded(replace(each, outer=(item, path)))]
+            yield from (each for each in inner if said_by(each.data) or each.text_at("kind") == "ConfigMap")
     for step, each in children(data):
-        if isinstance(each, dict) and said_by(each):
-            yield (*path, step)
+        if said_by(each):
+            yield item.part(*path, step)
         else:
-            yield from held(each, (*path, step))
+            yield from held(item, (*path, step))
 
 
 def expanded(item: Item) -> Iterator[Item]:
@@ -85,8 +103,8 @@ def expanded(item: Item) -> Iterator[Item]:
         return
     if not kind.endswith("List") or not isinstance(items, list):
         yield item
-        if kind and not said_by(item.data) and not item.text_at("apiVersion").startswith("gpustack.dev/"):
-            yield from (item.part(*path) for path in held(item.data))
+        if not isinstance(item.data, str) and not said_by(item.data) and not item.text_at("apiVersion").startswith("gpustack.dev/"):
+            yield from held(item)
         return
     of = {"kind": kind.removesuffix("List"), "apiVersion": item.get("apiVersion")} if kind != "List" else {}
     for index, body in enumerate(items):

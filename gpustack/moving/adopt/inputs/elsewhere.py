@@ -12,15 +12,16 @@ from typing import Any
 from gpustack.model import Path, children
 
 from ..documents import Item
-from .context import CHART, Context
-from .flux import values
+from ..installation import Leaves, lay
+from .context import CHART, Context, said_by
+from .flux import values, values_from
 from .sets import pairs, put, typed
 
 CHARTS = ("chart", "chartName", "chartname", "chart_ref", "name")
 VERSIONS = ("version", "chart_version", "chartVersion", "targetRevision", "revision")
 NAMESPACES = ("namespace", "releaseNamespace", "release_namespace")
 NAMES = ("releaseName", "release_name", "name")
-NAMED = ("valuesFile", "valuesFiles", "valueFiles", "values_files")
+NAMED = ("valuesFile", "valuesFiles", "valueFiles", "values_files", "additionalValuesFiles")
 VALUES = ("values", "release_values", "valuesInline", "valuesTemplate", "valuesObject", "valuesContent")
 
 
@@ -30,14 +31,22 @@ _ONE = re.compile(r"\{\{\s*(\w+)\s*(?:\|(?:(?!\{\{).)*)?\}\}")
 def releases(item: Item, path: Path = ()) -> Iterator[Item]:
     """The maps in ITEM that name the operator's chart beside its version or its values."""
     data = item.get(*path)
+    if said_by(data):
+        return
     if isinstance(data, dict):
-        named = any(str(data.get(key, "")).rpartition("/")[2] == CHART for key in CHARTS) and "dependencies" not in data
+        named = any(names(data.get(key)) for key in CHARTS) and not {"dependencies", "manifest"} & set(data)
         if named and any(key in data for key in (*VERSIONS, *VALUES, *NAMED, "set")):
             yield item.part(*path)
             return
     for step, _ in children(data):
         if isinstance(step, str | int):
             yield from releases(item, (*path, step))
+
+
+def names(chart: Any) -> bool:
+    """Whether CHART is the operator's, by its name or a section that has it."""
+    inner = (chart.get("metadata"), chart) if isinstance(chart, dict) else ()
+    return str(chart).rpartition("/")[2] == CHART or any(isinstance(each, dict) and each.get("name") == CHART for each in inner)
 
 
 def filled_in(data: Any, context: Context) -> Any:
@@ -72,11 +81,17 @@ def read(item: Item, context: Context) -> None:
     """Read what ITEM says of the chart."""
     installation = context.installation
     for release in releases(Item(item.file, item.text, filled_in(item.data, context), item.at, item.outer)):
-        for key in VERSIONS:
-            context.version(release, key)
+        installation.installed = True
+        for at in (("chart", "metadata", "appVersion"), *(("chart", key) for key in VERSIONS), *((key,) for key in VERSIONS)):
+            context.version(release, *at)
         installation.namespace = first(release, NAMESPACES) or installation.namespace
         installation.helm_release = first(release, NAMES) or installation.helm_release
-        for key in (*NAMED, *VALUES):
+        for entry in [release.part("valuesFrom", index) for index in range(len(release.get("valuesFrom") or []))]:
+            context.take(from_object(entry, context))
+        override = release.get("valuesMerge") != "merge"  # of kustomize: whether what stands there wins over files
+        for key in (*NAMED, *VALUES) if override else (*VALUES, *NAMED):
+            if key in NAMED and release.get("valuesMerge") == "replace":
+                continue
             found = release.get(key)
             many = found if isinstance(found, list) else [found] if found and key in NAMED else None
             for index, each in enumerate(many or []):
@@ -90,6 +105,18 @@ def read(item: Item, context: Context) -> None:
                 name = entry.text_at("name")
                 for at, value in [(name, said.value)] if name else pairs(str(said.value)):
                     put(installation.values, at, typed(value), said.where)
+
+
+def from_object(entry: Item, context: Context) -> Leaves:
+    """The values of the ConfigMap or Secret that ENTRY names: of Crossplane below a key, of Sveltos below each."""
+    for ref, kind in (("configMapKeyRef", "ConfigMap"), ("secretKeyRef", "Secret")):
+        if entry.get(ref):
+            return values_from(entry.part(ref), context, kind)
+    source = context.find(entry.text_at("kind"), entry.text_at("name"))
+    leaves: Leaves = {}
+    for key in list(source.get("data") or source.get("stringData") or {}) if source else [""]:
+        lay(leaves, values_from(entry, context, key=key))
+    return leaves
 
 
 KINDS: dict[str, object] = {}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import PurePath
 
@@ -13,7 +14,7 @@ from gpustack.policy.loading.foreign import is_values
 from ..documents import Item, documents
 from ..installation import Leaves, Said
 from .context import CHART, Context
-from .sets import put, typed
+from .sets import pairs, put, typed
 
 
 def helm_release(item: Item, context: Context) -> None:
@@ -28,6 +29,7 @@ def helm_release(item: Item, context: Context) -> None:
     if CHART not in chart and not (unknown and (CHART in name or is_values(item.get("spec", "values") or {}))):
         installation.tell("another release", name, item.where("spec"), chart=chart or "unnamed")
         return
+    installation.installed = True
     installation.namespace = (
         item.text_at("spec", "targetNamespace") or installation.namespace or item.text_at("metadata", "namespace")
     )
@@ -55,6 +57,9 @@ def values(item: Item, context: Context, *path: str | int) -> None:
             )
         if inner is not None and isinstance(inner.data, dict):
             context.take(inner.leaves())
+        elif found := pairs(item.text_at(*path)):  # as --set takes them
+            for name, text in found:
+                put(context.installation.values, name, typed(text), item.where(*path))
         else:
             text = repr(item.text_at(*path))
             context.installation.tell("filled in", str(path[-1]), item.where(*path), text=text)
@@ -62,11 +67,23 @@ def values(item: Item, context: Context, *path: str | int) -> None:
         context.take(item.leaves(*path))
 
 
-def values_from(entry: Item, context: Context) -> Leaves:
-    """The values in the ConfigMap or Secret that ENTRY of `valuesFrom` names."""
-    kind, name = entry.text_at("kind"), entry.text_at("name")
+def substitutes(items: Iterable[Item]) -> dict[str, str]:
+    """What Kustomizations of Flux among ITEMS put in the place of variables, by themselves and from ConfigMaps there."""
+    found: dict[str, str] = {}
+    maps = {each.text_at("metadata", "name"): each.get("data") for each in items if each.text_at("kind") == "ConfigMap"}
+    for item in items:
+        build = item.get("spec", "postBuild") if item.text_at("apiVersion").startswith("kustomize.toolkit.") else None
+        for each in [*((build or {}).get("substituteFrom") or []), {"": (build or {}).get("substitute")}]:
+            data = maps.get(each.get("name")) if each.get("kind") == "ConfigMap" else each.get("")
+            found |= {key: str(value) for key, value in (data if isinstance(data, dict) else {}).items()}
+    return found
+
+
+def values_from(entry: Item, context: Context, kind: str = "", key: str = "") -> Leaves:
+    """The values in the ConfigMap or Secret of KIND that ENTRY of `valuesFrom` names, below KEY."""
+    kind, name = kind or entry.text_at("kind"), entry.text_at("name")
     source = context.find(kind, name)
-    key = entry.text_at("valuesKey") or "values.yaml"
+    key = key or entry.text_at("valuesKey") or entry.text_at("key") or "values.yaml"
     text = _text(source, key) if source else None
     if text is None and kind == "ConfigMap" and (found := _generated(name, key, context)) is not None:
         return found
@@ -118,10 +135,13 @@ def helm_chart(item: Item, context: Context) -> None:
     installation = context.installation
     installation.namespace = item.text_at("spec", "targetNamespace") or installation.namespace
     installation.helm_release = item.text_at("metadata", "name")
+    installation.installed = True
     context.version(item, "spec", "version")
-    values(item, context, "spec", "valuesContent")
-    if config := context.find("HelmChartConfig", installation.helm_release):
-        values(config, context, "spec", "valuesContent")
+    for each in filter(None, (item, context.find("HelmChartConfig", installation.helm_release))):
+        values(each, context, "spec", "valuesContent")
+        for secret in (each.part("spec", "valuesSecrets", index) for index in range(len(each.get("spec", "valuesSecrets") or []))):
+            for key in secret.get("keys") or []:
+                context.take(values_from(secret, context, "Secret", str(key)))
     for key, said in item.leaves("spec", "set").items():
         put(installation.values, ".".join(map(str, key)), typed(said.value), said.where)
 

@@ -16,7 +16,8 @@ def recognised(item: Item) -> bool:
 
 def is_plugins(item: Item) -> bool:
     """Whether ITEM holds values of the device plugin's own chart."""
-    return isinstance(item.get("config"), dict) and not {"driver", "toolkit", "operator"} & set(item.data)
+    config = item.get("config")
+    return isinstance(config, dict) and bool({"map", "name", "default"} & set(config)) and not SECTIONS & set(item.data)
 
 
 def plugins(item: Item, context: Context) -> None:
@@ -47,7 +48,7 @@ def below_alias(item: Item, context: Context) -> None:
 
 
 SECTIONS = {
-    *("driver", "toolkit", "devicePlugin", "dcgmExporter", "migManager"),
+    *("driver", "toolkit", "operator", "devicePlugin", "dcgmExporter", "migManager"),
     *("gfd", "nfd", "validator", "sandboxWorkloads"),
 }
 """Sections that tell the chart's values from those of other charts, two at least."""

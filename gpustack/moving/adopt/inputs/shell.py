@@ -11,23 +11,29 @@ import shlex
 from collections.abc import Iterator
 from typing import Any
 
-from gpustack.model import InputError, Location
+from gpustack.model import InputError, Location, Path, children
 from gpustack.text.read import value as parse
 
-from ..documents import COMMAND, Item, filled
+from ..documents import COMMAND, Item, documents, filled
 from ..installation import Leaves, Said, lay, leaves_of
 from .context import CHART, Context
 from .sets import pairs, put, typed
 
 _SET = re.compile(
-    r"^\s*(?:export\s+)?(\w+)(?:\s*[:?]?=\s*|:[ \t]+)([\"']?)(?:\$\{\w+:?-)?([^\s\"'$`{}]+)\}?\2\s*(?:#.*)?$",
-    re.MULTILINE,
+    r"""^[ \t]*(?:-[ ]|(?:export|local|readonly)\s+)?\$?(\w+)(?:[ \t]*([:?+]?)=[ \t]*|:[ \t]+)
+    (?:"([^"`]*)"|'([^']*)'|\(([^()`]*)\)|((?:\$\{\w+:?-)?[^\s"'$`{}()]+\}?)|(?<=\ =\ |:=\ |[?]=\ )([^"'$`{}()\n]+))
+    [ \t]*(?:\#.*)?$""",
+    re.MULTILINE | re.VERBOSE,
 )
 _PATCH = re.compile(
     r"\b(?:kubectl|oc)\s+patch\s+clusterpolic(?:[^\n]|\\\n)*?\s(?:-p|--patch)[ =]*([\"'])(.*?)(?<!\\)\1", re.DOTALL
 )
 _PATCHES = re.compile(r"\b(?:kubectl|oc)\s+patch\s+clusterpolic")
-_NAMED = re.compile(r"\$\((\w+)\)|\$(\w+)|\$\{(\w+)\}")
+_NAMED = re.compile(
+    r"\"?\$\{(\w+)\[@\]\}\"?|\$\((\w+)\)|\$(\w+)|\$\{(\w+)\}|\$\{\{\s*(?:\w+\.)*(\w+)\s*\}\}"
+    r"|\$\((?:[^()]|\([^()]*\))*\)|`[^`]*`"
+)
+_FENCE = r"{name}(?:(?!^```).)*^```(?:yaml|yml)[^\n]*\n(.*?)^```"
 SHORT = {"-n": "namespace", "-f": "values", "-l": "labels", "-o": "output"}
 WITH_VALUE = {
     *("namespace", "values", "labels", "output", "version", "set", "set-string", "set-json", "set-file", "set-literal"),
@@ -37,38 +43,75 @@ WITH_VALUE = {
 
 
 def recognised(item: Item) -> bool:
-    """Whether ITEM has a command of Helm's in it that names the operator's chart, or a patch of its ClusterPolicy."""
-    return item.outer is None and (any(True for _ in commands(item.text)) or bool(_PATCHES.search(item.text)))
+    """Whether ITEM has a command of Helm's in it and names the operator's chart, or a patch of its ClusterPolicy."""
+    commands = CHART in item.text and any(COMMAND.search(text) for _, text in scripts(item))
+    return item.outer is None and (commands or bool(_PATCHES.search(item.text)))
 
 
-def commands(text: str) -> Iterator[tuple[int, str]]:
-    """Each command about the chart in TEXT with the line that it begins on."""
-    number = 1
-    for line in text.replace("\\\n", "\\\f").split("\n"):
-        for match in COMMAND.finditer(line):
-            if CHART in line[match.end() :]:
-                words = f"{match[1]} {line[match.end() :]}".replace("\\\f", " ")
-                yield number + line.count("\f", 0, match.start()), words
-                break
-        number += 1 + line.count("\f")
+def scripts(item: Item) -> Iterator[tuple[Location, str]]:
+    """The texts in ITEM that may hold commands, with their places: of YAML each scalar, and lists of words."""
+    if isinstance(item.data, str):
+        yield Location(item.file, 1), item.text
+    else:
+        yield from ((item.where(*path), text) for path, text in texts(item.data) if COMMAND.search(text))
+
+
+def texts(data: Any, path: Path = ()) -> Iterator[tuple[Path, str]]:
+    """The texts in DATA, which stands at PATH."""
+    if isinstance(data, str):
+        yield path, data
+    elif isinstance(data, list) and data[:1] == ["helm"]:
+        yield path, shlex.join(map(str, data))
+    for step, each in children(data):
+        yield from texts(each, (*path, step))
+
+
+def commands(item: Item) -> Iterator[tuple[Location, str]]:
+    """The words of each command of Helm's in ITEM, with its place."""
+    for place, text in scripts(item):
+        number = place.line or 1
+        for line in re.sub(r"[\\`^]\r?\n", "\f", text).split("\n"):
+            if match := COMMAND.search(line):
+                at = number + line.count("\f", 0, match.start())
+                yield Location(item.file, at), f"{match[1]} {line[match.end() :]}".replace("\f", " ")
+            number += 1 + line.count("\f")
+
+
+def variables(item: Item, context: Context) -> dict[str, str]:
+    """What the text of ITEM, else other files without a kind, say of variables. What is set twice isn't known."""
+    known: dict[str, str] = {}
+    for text in [*(each.text for each in context.items if isinstance(each.data, dict) and not each.get("kind")), item.text]:
+        own: dict[str, str] = {}
+        twice = set()
+        for name, how, *values in _SET.findall(text.replace("\\\n", " ")):
+            value = filled(_NAMED.sub(lambda match: own.get(called(match), match[0]), "".join(values)), own)
+            twice |= {name} if how != "+" and own.get(name, value) != value and f"${name}" not in "".join(values) else set()
+            own[name] = f"{own.get(name, '')} {value}" if how == "+" else value
+        known |= {name: value for name, value in own.items() if name not in twice and "$(" not in value}
+    return known
+
+
+def called(match: re.Match[str]) -> str:
+    """The name of the variable that MATCH stands for, "" for what a command prints."""
+    return next(filter(None, match.groups()), "")
 
 
 def read(item: Item, context: Context) -> None:
     """Read the commands in ITEM; of several, the later wins."""
-    known = {name: value for name, _, value in _SET.findall(item.text)} | dict(context.reader.answers)
+    answers = context.reader.answers
+    known = variables(item, context) | {name.rpartition(".")[2]: value for name, value in answers.items()}
 
     def one(match: re.Match[str]) -> str:
-        name = match[1] or match[2] or match[3]
-        context.reader.used |= {name} & set(context.reader.answers)
-        return str(known.get(name, f"${{{name}}}"))
+        name = called(match)
+        context.reader.used |= {key for key in answers if name and key.rpartition(".")[2] == name}
+        return str(known.get(name, f"${{{name or 'output'}}}"))
 
     read_patches = {patch.start() for patch in _PATCH.finditer(item.text) if patched(patch, item, context)}
     for each in _PATCHES.finditer(item.text):
         if each.start() not in read_patches:
             place = Location(item.file, item.text.count("\n", 0, each.start()) + 1)
             context.installation.tell("patched", item.file, place)
-    for line, text in commands(item.text):
-        where = Location(item.file, line)
+    for where, text in commands(item):
         words = shlex.shlex(filled(_NAMED.sub(one, text), known), posix=True, punctuation_chars="();<>|&`")
         words.whitespace_split = True
         try:
@@ -111,9 +154,13 @@ def command(words: list[str], item: Item, where: Location, context: Context) -> 
             flags.append((flag, value if equals else next(rest, "")))
         elif not word.startswith("-"):
             plain.append(word)
-    plain = [word for word in plain if not re.fullmatch(r"\$\{\w+\}", word)]
     if not any(CHART in word for word in plain):
         return
+    installation.installed = True
+    for position, word in reversed(list(enumerate(plain))):
+        if re.fullmatch(r"\$\{\w+\}", word) and (position or len(plain) > 2):
+            installation.tell("words", word, where, name=word[2:-1])
+            del plain[position]
     if len(plain) > 1 and "${" not in plain[0]:
         installation.helm_release = plain[0]
     else:
@@ -122,7 +169,8 @@ def command(words: list[str], item: Item, where: Location, context: Context) -> 
         if flag == "values" and (value == "-" or any(value in line for line in item.text.splitlines() if "<<" in line)):
             continue  # a heredoc of this text, whose documents are items
         if flag == "values":
-            context.take(context.file(Item(item.file, "", {}), value))
+            fence = re.search(_FENCE.format(name=re.escape(value)), item.text, re.MULTILINE | re.DOTALL)
+            context.take(fenced(fence, item) if fence else context.file(Item(item.file, "", {}), value))
         elif flag == "version" and "${" not in value:
             installation.version = installation.version or Said(value, where)
         elif flag == "namespace" and "${" not in value:
@@ -131,12 +179,20 @@ def command(words: list[str], item: Item, where: Location, context: Context) -> 
             assign(flag, value, where, context)
 
 
+def fenced(fence: re.Match[str], item: Item) -> Leaves:
+    """The values that the page ITEM shows, in FENCE, as those of a file."""
+    made: Leaves = {}
+    for each in documents("\n" * item.text.count("\n", 0, fence.start(1)) + fence[1], item.file):
+        lay(made, each.leaves())
+    return made
+
+
 def assign(flag: str, text: str, where: Location, context: Context) -> None:
     """Take TEXT of one of Helm's flags --set..."""
     for name, value in pairs(text) if flag in {"set", "set-string"} else [text.partition("=")[::2]]:
         made: Any = typed(value) if flag == "set" else json.loads(value) if flag == "set-json" else value
         if flag == "set-file":
-            context.installation.tell("values file", name, where, file=where.file, name=value)
+            context.installation.tell("text file", name, where, file=value)
         else:
             put(context.installation.values, name, made, where)
 

@@ -5,6 +5,7 @@ HCL is read by a library and not run: what needs Terraform to be known stays in 
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 from collections.abc import Iterator
@@ -18,22 +19,25 @@ from ..installation import Said, leaves_of
 from .context import CHART, Context
 from .sets import put, typed
 
-_CALL = re.compile(r"(file|templatefile|merge|yamlencode|jsonencode)\((.*)\)", re.DOTALL)
+_CALL = re.compile(
+    r"(file|templatefile|merge|yamlencode|jsonencode|lookup|try|coalesce|concat|to(?:bool|string|number|list|set|map))\((.*)\)",
+    re.DOTALL,
+)
 _CHOICE = re.compile(r"([\w.]+)\s*\?\s*([^?:]+?)\s*:\s*([^?:]+)")
 _LITERAL = re.compile(r"true|false|null|-?\d+|\"[^\"$\\]*\"")
 _PART = re.compile(r"\"?\$\{(?:set|each)\.(?:value[.\[\"]+)?(\w+)[\"\]]*\}\"?")
-_NAME = re.compile(r"(?:var|local)\.(\w+)")
-_INSIDE = re.compile(r"\$\{((?:var|local)\.\w+)\}")
+_NAME = re.compile(r"((?:var|local)\.\w+)((?:\.\w+|\[\"[^\"]+\"\])*)")
+_INSIDE = re.compile(r"\$\{((?:var|local)\.\w+(?:\.\w+)*)\}")
 
 
 def recognised(item: Item) -> bool:
-    """Whether ITEM is a file of Terraform."""
-    return PurePath(item.file).suffix == ".tf"
+    """Whether ITEM is a file of Terraform, and not an object in one."""
+    return PurePath(item.file).suffix in {".tf", ".tfvars"} and isinstance(item.data, str)
 
 
 def read(item: Item, context: Context) -> None:
     """Read the helm_release of the operator's chart, if ITEM has one."""
-    if CHART not in item.text.replace("_", "-"):
+    if CHART not in item.text.replace("_", "-") or item.file.endswith(".tfvars"):
         return
     files = [tree(each) for each in context.items if recognised(each) and "helm_release" not in each.text]
     terraform = Terraform(item, context, [*files, tree(item)])
@@ -92,10 +96,13 @@ class Terraform:
                 }
             for block in blocks(each, "locals"):
                 self.known |= {f"local.{name}": body for name, body in block.items()}
+        for given in (tree(each) for each in context.items if each.file.endswith(".tfvars")):
+            self.known |= {f"var.{name}": value for name, value in given.items() if not name.startswith("__")}
 
     def release(self, block: dict[str, Any]) -> None:
         """Take what BLOCK, a helm_release, says."""
         installation, where = self.context.installation, Location(self.item.file, block.get("__start_line__"))
+        installation.installed = True
         told = [str(self.of(block.get(key)) or "") for key in ("namespace", "name")]
         namespace, name = ("" if "${" in each else each for each in told)
         installation.namespace, installation.helm_release = (
@@ -181,8 +188,11 @@ class Terraform:
         if name in answers:
             self.context.reader.used.add(name)
             return answers[name]
-        known = self.known.get(name) if _NAME.fullmatch(name) else None
-        return written if known is None else self.of(known)
+        match = _NAME.fullmatch(name)
+        known = self.of(self.known.get(match[1])) if match else None
+        for step in re.findall(r"\w[\w-]*", match[2]) if match else ():
+            known = known.get(step) if isinstance(known, dict) else None
+        return written if known is None else known
 
     def call(self, function: str, arguments: str, written: str) -> Any:
         """What FUNCTION makes of its ARGUMENTS."""
@@ -191,6 +201,12 @@ class Terraform:
         if function.endswith("encode"):
             return self.of(hcl2.loads(f"x = {arguments}\n")["x"])
         given = [self.of(each) for each in hcl2.loads(f"x = [{arguments}]\n")["x"]] if function != "file" else []
+        if function == "lookup" and isinstance(given[0], dict):
+            given = [given[0].get(given[1]), *given[2:]]
+        if function not in {"merge", "templatefile", "file", "concat"}:  # the first that is known
+            return next((each for each in given if each is not None and "${" not in str(each)), written)
+        if function == "concat":
+            return [one for each in given for one in each] if all(isinstance(each, list) for each in given) else written
         if function == "merge":
             merged: dict[str, Any] = {}
             for each in given:
@@ -203,10 +219,11 @@ class Terraform:
         plain = {key: json.dumps(each) if not isinstance(each, str) else each for key, each in words.items()}
         own = {key: each for key, each in plain.items() if "${" not in each}
         reader = Reader({**own, **self.context.reader.answers}, self.context.reader.used)
-        beside = list(reader.beside(self.item, name[1], self.context.known)) if name else []
+        beside: list[Item] = []
+        with contextlib.suppress(InputError):  # a template that isn't understood is asked for as it stands here
+            beside = list(reader.beside(self.item, name[1], self.context.known)) if name else []
         for each in beside:
-            self.context.read.add(each.file)
-            self.context.take(each.leaves())
+            self.context.take(self.context.reading(each).leaves())
         return None if beside else written
 
 
