@@ -91,6 +91,7 @@ def clusters(options: argparse.Namespace) -> dict[str, dict[str, Any]]:
     each context. Raises InputError where two would have one name.
     """
     from ..moving.adopt.documents import ENDINGS
+    from ..moving.adopt.inputs import members
     from ..moving.adopt.pools import plain
 
     words = list(options.inputs)
@@ -103,7 +104,11 @@ def clusters(options: argparse.Namespace) -> dict[str, dict[str, Any]]:
         name, equals, paths = word.partition("=")
         known = stem if stems.count(stem) == 1 else Path(word).absolute().parent.name
         inputs = paths.split(",") if equals else [word]
-        found.append((name if equals else known, {"inputs": inputs, "context": None, "kubeconfig": None}))
+        more = {"inputs": inputs, "context": None, "kubeconfig": None}
+        several = members(inputs, dict(options.answers))
+        prefix = f"{name}-" if equals and several else ""
+        found += [(f"{prefix}{each}", {**more, "member": each}) for each in several]
+        found += [] if several else [(name if equals else known, more)]
     contexts = options.context.split(",") if options.context else [None] * (not found)
     found += [(each or "cluster", {"inputs": [], "context": each}) for each in contexts]
     names = [plain(name, 0, {}) for name, _ in found]
@@ -126,7 +131,7 @@ def adopted_of(options: argparse.Namespace, name: str, answers: dict[str, str], 
     from ..moving.adopt.write import HEAD
     from .live import connect
 
-    context = adopt.read_all(options.inputs, answers, looked_at(options))
+    context = adopt.read_all(options.inputs, answers, looked_at(options), vars(options).get("member", ""))
     names = options.inputs or [f"the cluster {options.context or 'of the kubeconfig'}"]
     if not context.installation.told:
         raise InputError(nothing(names, context.installation))

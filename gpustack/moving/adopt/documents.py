@@ -28,7 +28,7 @@ MOST = 5000
 """Documents of one file, files of one folder, and values of one document."""
 _START = re.compile(r"^(?:---(?:[ \t].*)?|\.\.\.[ \t]*)$")
 _VARIABLE = re.compile(
-    r"\$\{(?:(?:json|yaml)encode\()?(?P<name>[A-Za-z_][\w.\[\]\"]*)\)?(?::?[-=](?P<default>[^}]*)|:?\?[^}]*)?\}"
+    r"\$\{(?:(?:json|yaml)encode\()?[ ]*\.?(?P<name>[A-Za-z_][\w.\[\]\"]*)[ ]*\)?(?::?[-=](?P<default>[^}]*)|:?\?[^}]*)?\}"
     r"|\{\{-?\s*(?P<choice>if\s[^{}]*?)\s*-?\}\}(?:(?!\{\{-?\s*end\b).)*\{\{-?\s*end\s*-?\}\}"
     r"|\$?\{\{-?\s*(?P<go>[.A-Za-z_][^{}]*?)\s*-?\}\}"
 )

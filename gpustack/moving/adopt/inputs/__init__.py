@@ -24,23 +24,38 @@ from .context import Context, expanded
 MODULES = (policy, objects, flux, argocd, overlays, bundles, terraform, helm, elsewhere, shell)
 
 
-def read_all(named: Sequence[str], answers: Mapping[str, str], live: Sequence[Item] = ()) -> Context:
-    """Read the files and folders NAMED, and LIVE objects. Raises InputError where a file can't be read."""
-    context = Context(Installation(), Reader(answers))
+def members(named: Sequence[str], answers: Mapping[str, str]) -> list[str]:
+    """The clusters that the files and folders NAMED are about where one of them lists several."""
+    items = documents_of(named, Context(Installation(), Reader(answers)))
+    sets = [argocd.members(each) for each in items if each.text_at("kind") == "ApplicationSet"]
+    return [name for each in [*sets, *(bundles.members(each) for each in items if bundles.is_fleet(each))] for name in each]
+
+
+def read_all(named: Sequence[str], answers: Mapping[str, str], live: Sequence[Item] = (), member: str = "") -> Context:
+    """Read the files and folders NAMED, and LIVE objects; of several clusters what is about MEMBER. Raises InputError
+    where a file can't be read."""
+    context = Context(Installation(), Reader(answers), member=member)
+    context.items = [*live, *documents_of(named, context)]
+    overlays.build(context)
+    return look(context)
+
+
+def documents_of(named: Sequence[str], context: Context) -> list[Item]:
+    """The documents in the files and folders NAMED, and what is inside of them."""
     for word in named:
         for path in files(word):
             context.known[display(path, File.cwd())] = path
+    answers, items = context.reader.answers, list[Item]()
     for _ in range(2):
-        context.items = list(live)
+        items = []
         for name, path in context.known.items():
             with given(name, path, named, context):
-                context.items += [each for item in context.reader.items(path, name) for each in expanded(item)]
-        more = flux.substitutes(context.items)
+                items += [each for item in context.reader.items(path, name) for each in expanded(item)]
+        more = flux.substitutes(items)
         if set(more) <= set(context.reader.answers):
             break
         context.reader.answers = {**more, **answers}
-    overlays.build(context)
-    return look(context)
+    return items
 
 
 @contextlib.contextmanager

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from gpustack.model import children
+from gpustack.text.read import value
 
 from ..documents import Item
+from ..installation import at
 from .context import CHART, Context
 from .flux import values
 from .sets import put, typed
 
-_ELEMENT = re.compile(r"\{\{-?\s*\.?(\w+)\s*-?\}\}|\$\{(\w+)\}")
+_ELEMENT = re.compile(r"\{\{-?\s*\.?(\w[\w.]*)\s*-?\}\}|\$\{(\w+)\}")
 
 
 def application(item: Item, context: Context) -> None:
@@ -22,21 +24,70 @@ def application(item: Item, context: Context) -> None:
 
 
 def application_set(item: Item, context: Context) -> None:
-    """Read the template of an ApplicationSet. What the elements of its lists that name the chart, else all, agree on is
-    filled in; what its generators know besides are variables."""
-    elements = list(listed(item.get("spec", "generators")))
-    ours = [each for each in elements if CHART in str(each)] or elements
-    known = {key: each for key, each in (ours[0] if ours else {}).items() if all(one.get(key) == each for one in ours)}
+    """Read the template of an ApplicationSet: of the cluster that CONTEXT is about what its elements say, else what all
+    of them agree on. What only a generator knows are variables."""
+    elements = list(members(item).values())
+    chosen = members(item).get(context.member)
+    known = chosen or {
+        key: each for key, each in (elements[0] if elements else {}).items() if all(one.get(key) == each for one in elements)
+    }
+    name = item.text_at("metadata", "name")
+    for kind in () if chosen else unknown(item.get("spec", "generators")):
+        context.installation.tell("generator", name, item.where("spec", "generators"), kind=kind)
+    if item.get("spec", "templatePatch"):
+        context.installation.tell("post-renderers", "spec.templatePatch", item.where("spec", "templatePatch"))
     template = Item(item.file, item.text, with_elements(item.data, known), item.at, item.outer)
-    read(template.part("spec", "template", "spec"), context, item.text_at("metadata", "name"))
+    own = template.text_at("spec", "template", "metadata", "name")
+    read(template.part("spec", "template", "spec"), context, name if "{" in own else own)
 
 
-def listed(data: Any) -> Iterator[dict[str, Any]]:
-    """The elements of the list generators in DATA."""
-    for key, each in children(data):
-        found = each if key == "elements" and isinstance(each, list) else []
-        yield from (element for element in found if isinstance(element, dict))
-        yield from listed(each) if not found else ()
+def members(item: Item) -> dict[str, dict[str, Any]]:
+    """What the elements of the ApplicationSet ITEM say that name the operator's chart, else all, by cluster."""
+    elements = [each for one in item.get("spec", "generators") or [] for each in generated(one)]
+    elements = [each for each in elements if CHART in str(each)] or [each for each in elements if each]
+    template = item.text_at("spec", "template", "metadata", "name")
+    names = [str(with_elements(template, each)) for each in elements]
+    for key in ("cluster", "clusterName", "name", "env"):
+        own = [str(each[key]) for each in elements if isinstance(each.get(key), str)]
+        if len({*own}) == len(elements):
+            names = own
+            break
+    return dict(zip(names, elements, strict=True)) if len({*names}) == len(elements) else {}
+
+
+def generated(generator: Any) -> list[dict[str, Any]]:
+    """The elements that GENERATOR makes, as far as it says them itself; one that is empty for what it finds elsewhere."""
+    if not isinstance(generator, dict):
+        return []
+    data = generator.get("list", {})
+    found = data.get("elements") or yaml_list(data.get("elementsYaml")) if isinstance(data, dict) else None
+    if found:
+        return [each for each in found if isinstance(each, dict)]
+    inner = [generated(each) for each in (generator.get("matrix") or {}).get("generators") or []]
+    if inner:
+        return [{key: value for each in several for key, value in each.items()} for several in itertools.product(*inner)]
+    merged = generator.get("merge") or {}
+    lists, keys = [generated(each) for each in merged.get("generators") or []], merged.get("mergeKeys") or []
+    base = lists[0] if lists else [{}]
+    for more in lists[1:]:
+        base = [next(({**each, **one} for one in more if all(one.get(k) == each.get(k) for k in keys)), each) for each in base]
+    return base
+
+
+def yaml_list(text: Any) -> list[Any]:
+    """The list in TEXT, [] where there is none."""
+    parsed = value(text, "elementsYaml") if isinstance(text, str) and "{{" not in text else None
+    return parsed[1] if parsed and isinstance(parsed[1], list) else []
+
+
+def unknown(generators: Any) -> Iterator[str]:
+    """The kinds of GENERATORS, and of those inside of them, that find clusters where nothing here looks."""
+    for generator in generators if isinstance(generators, list) else []:
+        for kind, data in generator.items() if isinstance(generator, dict) else ():
+            if kind in {"matrix", "merge"} and isinstance(data, dict):
+                yield from unknown(data.get("generators"))
+            elif kind not in {"list", "selector"}:
+                yield str(kind)
 
 
 def with_elements(data: Any, known: Mapping[str, Any]) -> Any:
@@ -47,9 +98,14 @@ def with_elements(data: Any, known: Mapping[str, Any]) -> Any:
         return [with_elements(each, known) for each in data]
     if not isinstance(data, str):
         return data
-    if (one := _ELEMENT.fullmatch(data)) and (one[1] or one[2]) in known:
-        return known[one[1] or one[2]]
-    return _ELEMENT.sub(lambda match: str(known.get(match[1] or match[2], match[0])), data)
+
+    def one(match: re.Match[str]) -> Any:
+        name = match[1] or match[2]
+        said = known.get(name, at(known, tuple(name.split("."))))
+        return match[0] if said is None else said
+
+    whole = _ELEMENT.fullmatch(data)
+    return one(whole) if whole else _ELEMENT.sub(lambda match: str(one(match)), data)
 
 
 def read(spec: Item, context: Context, name: str) -> None:
@@ -85,8 +141,8 @@ def _parameter(parameter: Item, context: Context) -> None:
     """Take a parameter, which Argo CD hands to Helm as --set: texts that look like something else are that."""
     said = parameter.said("value")
     if said is not None:
-        value = said.value if parameter.get("forceString") else typed(said.value)
-        put(context.installation.values, parameter.text_at("name"), value, said.where)
+        plain = said.value if parameter.get("forceString") else typed(said.value)
+        put(context.installation.values, parameter.text_at("name"), plain, said.where)
 
 
 KINDS = {"Application": application, "ApplicationSet": application_set}

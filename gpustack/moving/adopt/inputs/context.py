@@ -19,13 +19,15 @@ CHART = "gpu-operator"
 @dataclass
 class Context:
     """ITEMS are all documents, lists taken apart; KNOWN the files that were named, by what they are called in messages;
-    READ those of them that another one named, so that they aren't read for themselves."""
+    READ those of them that another one named, so that they aren't read for themselves. MEMBER is the cluster that is
+    meant, of inputs that are about several."""
 
     installation: Installation
     reader: Reader
     items: list[Item] = field(default_factory=list)
     known: dict[str, File] = field(default_factory=dict)
     read: set[str] = field(default_factory=set)
+    member: str = ""
 
     def find(self, kind: str, name: str) -> Item | None:
         """The object NAME of KIND among the inputs."""
