@@ -119,12 +119,14 @@ ARCH = "kubernetes.io/arch"
 # --- on objects that are rendered -------------------------------------------------------------------------------------
 CARRIED = f"{DOMAIN}/carried"
 """Annotation of a DaemonSet whose template is carried: the ControllerRevision that it was taken from."""
+INERT = f"{DOMAIN}/inert"
+"""Annotation of the ClusterPolicy that `compat.clusterPolicy` renders: a copy that nobody acts on."""
 ENFORCE = "pod-security.kubernetes.io/enforce"
 """Label of a namespace: the level of Pod Security."""
 SCC = "openshift.io/scc"
 """Annotation of pods: the SecurityContextConstraints that they are for."""
 COMPONENT = "app.kubernetes.io/component"
-COMPILERS = (NVIDIA, GPU, MPS_CAPABLE, FEATURES, OS_RELEASE, KERNEL, ARCH, CARRIED, ENFORCE, SCC, COMPONENT)
+COMPILERS = (NVIDIA, GPU, MPS_CAPABLE, FEATURES, OS_RELEASE, KERNEL, ARCH, CARRIED, INERT, ENFORCE, SCC, COMPONENT)
 """Those that the program doesn't know, and its page of docs doesn't explain."""
 
 # --- what other controllers read while we work on a node --------------------------------------------------------------

@@ -156,7 +156,8 @@ def _operators(state: State) -> Iterator[Hit]:
     """The operator: its Deployment, or what it is set to."""
     for body in (*state.of("Deployment"), *state.of("ClusterPolicy")):
         name = {body["metadata"]["name"], labels(body).get(keys.COMPONENT)}
-        theirs = body["kind"] == "ClusterPolicy" and body["apiVersion"].startswith(keys.NVIDIA)
+        inert = keys.INERT in (body["metadata"].get("annotations") or {})
+        theirs = body["kind"] == "ClusterPolicy" and body["apiVersion"].startswith(keys.NVIDIA) and not inert
         if theirs or OPERATOR in name:
             yield Hit("PRE101", f"{body['kind']} {'/'.join(filter(None, name_of(body)))} is there")
 

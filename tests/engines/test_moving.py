@@ -19,7 +19,7 @@ from tests.control_plane.test_migrate import CUSTOM, definition
 from tests.control_plane.test_migrate_run import SPACE, Cluster, started, until
 from tests.engines.conftest import ENGINES, NewWorld
 from tests.engines.world import World
-from tests.moving.test_migrate import PLAIN, POOLED
+from tests.moving.test_migrate import DRA, PLAIN, POOLED, VGPU
 from tests.project import Project
 
 KINDS = (*CUSTOM, "ServiceMonitor", "PrometheusRule")
@@ -27,6 +27,10 @@ CASES = [
     pytest.param(POOLED, "flux", "remove", marks=pytest.mark.ci),
     (POOLED, "argocd", "remove"),
     *((PLAIN, engine, step) for engine in ENGINES for step in ("apply", "takeover", "remove")),
+    *(
+        (case, engine, "remove")
+        for case, engine in ((DRA, "flux"), ("16-mig-mixed-custom", "argocd"), (VGPU, "argocd"))
+    ),
 ]
 
 

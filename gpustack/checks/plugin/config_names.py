@@ -102,7 +102,8 @@ def contradictory_config(cluster: Cluster) -> Iterator[Hit]:
         if config.data and config.create is not False and _brought(spec, config.name or ""):
             yield hit(f"{path}.data", "twice", config=config.name)
     config = spec.devicePlugin.config
-    if config.default and not config.name and not config.data and not cluster.dra:
+    by_pools = any(pool.sharing.timeSlicing or pool.sharing.mps for pool in spec.nodePools)
+    if config.default and not (config.name or config.data or cluster.dra or by_pools):
         yield hit("spec.devicePlugin.config.default", "default", quoted=repr(config.default), default=config.default)
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import ClassVar
 
+from ...api import keys
 from ...model import Body, Stage
 from ..component import Component
 from ..crds import crd
@@ -19,7 +20,7 @@ from .base_inputs import CompatInputs
 
 NAME = "cluster-policy"
 """As the chart calls it (operator.md 1), and whoever asks for one by name."""
-NOTE = {"gpustack.dev/inert": "a copy for readers: nothing acts on it; the policy in Git is what counts"}
+NOTE = {keys.INERT: "a copy for readers: nothing acts on it; the policy in Git is what counts"}
 
 
 class Compat(Component[CompatInputs]):

@@ -99,11 +99,14 @@ def plugin_config_map(spec: ClusterPolicySpec) -> InEffect:
     if any(pool.name == EXCLUSIVE for pool in sharing):
         position = next(index for index, pool in enumerate(spec.nodePools) if pool.name == EXCLUSIVE)
         raise FindingsError(refused("GPU042", f"nodePools[{position}].name", "shares", pool=EXCLUSIVE))
+    default = spec.devicePlugin.config.default or EXCLUSIVE
+    if default != EXCLUSIVE and (default not in {pool.name for pool in sharing} or sharing != spec.nodePools):
+        raise FindingsError(refused("GPU042", "devicePlugin.config.default", "default", pool=default))
     configs = {
         EXCLUSIVE: {"version": "v1"},
         **{pool.name: plugin_config_of(pool) for pool in resolve(spec).pools if pool.said in sharing},
     }
-    return InEffect(PLUGIN, {name: emit_value(config) for name, config in configs.items()}, EXCLUSIVE)
+    return InEffect(PLUGIN, {name: emit_value(config) for name, config in configs.items()}, default)
 
 
 def plugin_config_of(pool: Pool) -> dict[str, Any]:

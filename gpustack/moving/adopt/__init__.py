@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Container, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from gpustack.compiler.cache import Store
@@ -20,6 +20,7 @@ from .inputs import read_all
 from .installation import Installation, Leaves, Note, at, understood
 from .pools import NODES
 from .refer import bring, refer
+from .sharing import CONFIG, NAME, Kept, apart, layouts, shared
 from .shorten import fit, shorten
 from .spec import Draft, draft, effective
 from .write import text_of
@@ -36,8 +37,8 @@ __all__ = ["Adopted", "adopt", "read_all"]
 @dataclass
 class Adopted:
     """The policy of a cluster, HEAD above it, and what is to be said: FINDINGS keep it from rendering.
-    `rolls` says by which fields each DaemonSet that runs differs from what is rendered; none: its pods stay. SETS are
-    those that are rendered; TRIED: the API server has said what it would make of them."""
+    `rolls` says by which fields each DaemonSet that runs differs from what is rendered; none: its pods stay. BODIES
+    are what is rendered; TRIED: the API server has said what it would make of them."""
 
     name: str
     head: list[str]
@@ -46,13 +47,18 @@ class Adopted:
     dropped: int
     findings: list[Finding] = field(default_factory=list)
     rolls: dict[str, list[str]] = field(default_factory=dict)
-    sets: list[Body] = field(default_factory=list)
+    bodies: list[Body] = field(default_factory=list)
     tried: bool = False
 
     @property
     def text(self) -> str:
         """The policy."""
         return text_of(self.name, self.draft.spec, self.draft.leaves, self.head)
+
+    @property
+    def sets(self) -> list[Body]:
+        """The DaemonSets that are rendered."""
+        return [*sets_of(self.bodies).values()]
 
     @property
     def notes(self) -> list[Note]:
@@ -76,6 +82,39 @@ def adopt(
     if "cluster.platform" in answers or (platform and platform.where == NODES):
         fit(made)
     bring(made)
+    first, before = replace(made, leaves=dict(made.leaves)), [*installation.notes]
+    finished = finish(made, name, head, store)
+    if layouts(made):
+        installation.tell("sharing kept", "spec.migManager.config", why="nodes choose a layout by their labels")
+    try:
+        other = shared(first)
+        if other is None:
+            return finished
+        told, installation.notes = installation.notes, [*before]
+        candidate = finish(other, name, head, store)
+        if lost := worse(finished, candidate, str(at(first.spec, (*CONFIG, "name")))):
+            installation.notes = told
+            raise Kept(lost)
+    except Kept as why:
+        installation.tell("sharing kept", "spec.devicePlugin.config", why=why)
+        return finished
+    installation.tell("sharing written", "spec.nodePools[0].sharing", pool=other.leaves[NAME].value)
+    return candidate
+
+
+def worse(before: Adopted, after: Adopted, config: str) -> str:
+    """What AFTER has that BEFORE, which reads CONFIG, had not; "" for nothing."""
+    if more := {each.rule for each in after.findings} - {each.rule for each in before.findings}:
+        return f"it would be refused by {', '.join(sorted(more))}"
+    if rolls := {name for name, fields in after.rolls.items() if fields and not before.rolls.get(name)}:
+        return f"pods that run would be replaced: {', '.join(sorted(rolls))}"
+    other = apart(before.bodies, after.bodies, config) if before.bodies else set()
+    return f"other objects would change: {', '.join(sorted(other)[:3])}" if other else ""
+
+
+def finish(made: Draft, name: str, head: str, store: Store) -> Adopted:
+    """The policy NAME of MADE: with what it refers to, as short as it can be, and what becomes of sets that run."""
+    installation = made.installation
     _, bodies = render(made, store, MISSING)
     refer(made, bodies)
     wanted = dict(made.leaves)
@@ -83,13 +122,12 @@ def adopt(
     rolls: dict[str, list[str]] = {}
     live = [body for body in installation.of_kind("DaemonSet") if body.get("spec", {}).get("template")]
     if live and bodies:
-        sets = sets_of(bodies)
         with understood("a DaemonSet"):
-            made.carried, rolls = carried(live, sets, installation.of_kind("ControllerRevision"))
+            made.carried, rolls = carried(live, sets_of(bodies), installation.of_kind("ControllerRevision"))
     findings, bodies = render(made, store)
     gone = [f"{note.path} {note.why}" for note in installation.notes if note.why.startswith("had no effect")]
     gone = [*gone[:MOST], *([f"and {len(gone) - MOST} more"] if len(gone) > MOST else [])]
-    return Adopted(name, [head, *gone], made, wanted, dropped, findings, rolls, [*sets_of(bodies).values()])
+    return Adopted(name, [head, *gone], made, wanted, dropped, findings, rolls, bodies)
 
 
 def sets_of(bodies: list[Body]) -> dict[str, Body]:

@@ -28,7 +28,8 @@ MOST = 5000
 """Documents of one file, files of one folder, and values of one document."""
 _START = re.compile(r"^(?:---(?:[ \t].*)?|\.\.\.[ \t]*)$")
 _VARIABLE = re.compile(
-    r"\$\{(?:(?:json|yaml)encode\()?[ ]*\.?(?P<name>[A-Za-z_][\w.\[\]\"]*)[ ]*\)?(?::?[-=](?P<default>[^}]*)|:?\?[^}]*)?\}"
+    r"\$\{(?:(?:json|yaml)encode\()?[ ]*\.?(?P<name>[A-Za-z_][\w.\[\]\"]*)[ ]*\)?"
+    r"(?::?[-=](?P<default>[^}]*)|:?\?[^}]*)?\}"
     r"|\{\{-?\s*(?P<choice>if\s[^{}]*?)\s*-?\}\}(?:(?!\{\{-?\s*end\b).)*\{\{-?\s*end\s*-?\}\}"
     r"|\$?\{\{-?\s*(?P<go>[.A-Za-z_][^{}]*?)\s*-?\}\}"
 )
@@ -37,7 +38,8 @@ COMMAND = re.compile(
     r"((?:\s+-\S+(?:\s+(?!-|install|upgrade|template)\S+)?)*)\s+(?:install|upgrade|template)\b"
 )
 OBJECT = re.compile(
-    r"^\s*(?:- )?kind:\s*[\"']?(?:ClusterPolicy|NVIDIADriver|GPUCluster|Subscription|HelmRelease|HelmChart|Application)\b",
+    r"^\s*(?:- )?kind:\s*[\"']?"
+    r"(?:ClusterPolicy|NVIDIADriver|GPUCluster|Subscription|HelmRelease|HelmChart|Application)\b",
     re.MULTILINE,
 )
 """A text that has an object in it that is read wherever it stands."""

@@ -30,7 +30,7 @@ class Said:
 
 Leaves = dict[Path, Said]
 """Values by path: scalars, lists whole, and maps that are empty."""
-Sort = Literal["dropped", "open", "changed", "assumed"]
+Sort = Literal["dropped", "open", "changed", "assumed", "sharing"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,8 @@ class Note:
     """What became of something that isn't simply carried over.
 
     `dropped`: it is not in the policy, and WHY. `open`: somebody has to answer or decide. `changed`: the release that
-    the policy takes changes it. `assumed`: nothing said it, and the policy needs it.
+    the policy takes changes it. `assumed`: nothing said it, and the policy needs it. `sharing`: who says how GPUs are
+    shared.
     """
 
     sort: Sort

@@ -11,6 +11,7 @@ from typing import Any
 
 from gpustack.catalog import chart, releases
 from gpustack.model import Location, Path, children, dotted
+from gpustack.text.read import value
 
 from .documents import variables
 from .installation import Installation, Leaves, Said, lay, leaves_of
@@ -18,6 +19,10 @@ from .installation import Installation, Leaves, Said, lay, leaves_of
 NFD = "node-feature-discovery"
 NFD_PARTS = ("master", "worker", "gc")
 NFD_FIELDS = ("tolerations", "nodeSelector", "resources", "priorityClassName")
+NFD_DEFAULTS = ((("worker", "config", "sources", "pci", "deviceLabelFields"), ["vendor"]),)
+"""Settings that the chart writes by itself, and that gpustack's node feature discovery has."""
+RULE_FIELDS = {"name", "labels", "labelsTemplate", "vars", "varsTemplate", "matchFeatures", "matchAny"}
+"""What a rule of NFD's worker may say (NFD v0.19, customization guide, "Custom feature source")."""
 OWN_CLASSES = {"02", "0200", "0207", "03", "0300", "0302"}
 """PCI classes that gpustack's node feature discovery looks for anyway (components/nfd)."""
 OURS = {
@@ -70,17 +75,16 @@ def unfilled(path: Path, said: Said, installation: Installation) -> bool:
     """Whether the value has a variable that nobody filled in; it is asked for. Texts in `data` may have some."""
     texts = [text for text in texts_in(said.value) if "data" not in path and variables(text)]
     for text in texts[:1]:
-        value, name = f"{text:.80}", variables(text)[0]
-        installation.tell("variable", dotted(path), said.where, value=value, name=name)
+        installation.tell("variable", dotted(path), said.where, value=f"{text:.80}", name=variables(text)[0])
     return bool(texts)
 
 
-def texts_in(value: Any) -> Iterator[str]:
-    """The texts in VALUE."""
-    if isinstance(value, str):
-        yield value
-    for _, each in children(value):
-        yield from texts_in(each)
+def texts_in(data: Any) -> Iterator[str]:
+    """The texts in DATA, but for templates that node feature discovery fills in."""
+    if isinstance(data, str):
+        yield data
+    for key, each in children(data):
+        yield from texts_in(each) if key not in {"labelsTemplate", "varsTemplate"} else ()
 
 
 def left_out(path: Path) -> str | None:
@@ -159,10 +163,41 @@ def nfd(path: Path, said: Said, installation: Installation) -> Leaves:
     if path == ("master", "config", "extraLabelNs") and isinstance(said.value, list):
         more = [each for each in said.value if each != "nvidia.com"]
         return {("nfd", "labelNamespaces"): Said(more, said.where)} if more else {}
-    if path[:5] == ("worker", "config", "sources", "custom"):
-        installation.tell("worker rules", name, said.where)
-    elif path and path[0] in {"fullnameOverride", "nameOverride"}:
+    if path == ("worker", "config", "sources", "custom") and isinstance(said.value, list):
+        return worker_rules(name, said, installation)
+    if path and path[0] in {"fullnameOverride", "nameOverride"}:
         installation.tell("nfd names", name, said.where)
-    else:
+    elif (path, said.value) not in NFD_DEFAULTS:
         installation.tell("nfd setting", name, said.where)
     return {}
+
+
+def worker_rules(name: str, said: Said, installation: Installation) -> Leaves:
+    """The rules of NFD's worker, which stand at NAME, as a NodeFeatureRule: its master knows them too, and knows more
+    fields than the worker, so those that had no effect are left out."""
+    rules: list[dict[str, Any]] = []
+    switch = installation.values.get(("nfd", "enabled"))
+    if switch is not None and switch.value in (False, "false"):
+        installation.tell("nfd off", name, said.where)
+        return {}
+    for index, rule in enumerate(said.value):
+        if not isinstance(rule, dict) or "matchOn" in rule:
+            installation.tell("worker rule", f"{name}[{index}]", said.where)
+            continue
+        for key in sorted(set(rule) - RULE_FIELDS):
+            installation.tell("worker rule field", f"{name}[{index}].{key}", said.where)
+        rules.append({key: each for key, each in rule.items() if key in RULE_FIELDS})
+    head = {"apiVersion": "nfd.k8s-sigs.io/v1alpha1", "kind": "NodeFeatureRule", "metadata": {"name": "worker-rules"}}
+    return {("extraObjects",): Said([{**head, "spec": {"rules": rules}}], said.where)} if rules else {}
+
+
+def of_worker(installation: Installation) -> Leaves:
+    """What the worker's configuration in a ConfigMap that runs says, where no values do."""
+    made: Leaves = {}
+    told = any(path[:3] == (NFD, "worker", "config") for path in installation.values)
+    for body, where in installation.objects if not told else ():
+        text = (body.get("data") or {}).get("nfd-worker.conf") if body["kind"] == "ConfigMap" else None
+        config = value(text, where.file) if isinstance(text, str) else None
+        for path, each in leaves_of(config[1]) if config and isinstance(config[1], dict) else ():
+            lay(made, nfd(("worker", "config", *path), Said(each, where), installation))
+    return made

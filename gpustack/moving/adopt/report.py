@@ -13,6 +13,7 @@ HEADINGS: dict[Sort, str] = {
     "assumed": "Assumed, as no input says it",
     "changed": "Changes because of the release",
     "dropped": "Left out",
+    "sharing": "How GPUs are shared",
 }
 MOST = 40
 """Lines of a heading."""

@@ -22,7 +22,7 @@ from gpustack.policy.loading.load import load_values
 
 from . import openshift
 from .installation import Installation, Leaves, Said, lay, leaves_of, nested, shown, understood
-from .names import to_spec
+from .names import of_worker, to_spec
 from .pools import NODES, platform, pools
 
 ANSWER = Location("--set")
@@ -66,6 +66,8 @@ def draft(installation: Installation, answers: Mapping[str, str], *, keep: bool)
     if keep and source != target:
         installation.tell("unknown source" if source else "no source", "release", source=source, target=target)
     leaves = to_spec(installation, target)
+    with understood("a ConfigMap of node feature discovery"):
+        lay(leaves, of_worker(installation))
     lay(leaves, installation.spec)
     for path in [each for each in (("nodePools",), ("drivers",)) if each in leaves]:  # of a policy: one value each
         items = leaves.pop(path)
@@ -256,7 +258,7 @@ def answer(made: Draft, name: str, text: str) -> None:
     if path and path[-1] in {"kubernetesVersion", "version", "kernel", "ostreeVersion"}:
         plain = text.strip("\"'")
     if path[:1] == ("nodePools",) and len(path) > 1 and ("nodePools", path[1], "name") not in made.leaves:
-        made.leaves["nodePools", path[1], "name"] = Said("gpus" if path[1] == 0 else f"gpus-{path[1]}", ANSWER)
+        made.leaves["nodePools", path[1], "name"] = Said("gpus" if path[1] == 0 else f"gpus-{path[1]}", NOWHERE)
     lay(made.leaves, {path: Said(plain, ANSWER)})
 
 

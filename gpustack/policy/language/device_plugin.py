@@ -27,8 +27,8 @@ class DevicePluginConfig(NamedConfigs):
     """Configurations of the device plugin and of GPU feature discovery. `nodePools[].sharing` writes them for you."""
 
     default: LabelValue | None = None
-    """The configuration of nodes without the label `nvidia.com/device-plugin.config`. Absent or empty: the plain
-    behaviour."""
+    """The configuration of nodes without the label `nvidia.com/device-plugin.config`; where all pools share by
+    `nodePools[].sharing`, the name of one of them. Absent or empty: the plain behaviour."""
 
 
 class PluginMps(Section):

@@ -27,8 +27,8 @@ MODULES = (policy, objects, flux, argocd, overlays, bundles, terraform, helm, el
 def members(named: Sequence[str], answers: Mapping[str, str]) -> list[str]:
     """The clusters that the files and folders NAMED are about where one of them lists several."""
     items = documents_of(named, Context(Installation(), Reader(answers)))
-    sets = [argocd.members(each) for each in items if each.text_at("kind") == "ApplicationSet"]
-    return [name for each in [*sets, *(bundles.members(each) for each in items if bundles.is_fleet(each))] for name in each]
+    sets = [name for each in items if each.text_at("kind") == "ApplicationSet" for name in argocd.members(each)]
+    return [*sets, *(name for each in items if bundles.is_fleet(each) for name in bundles.members(each))]
 
 
 def read_all(named: Sequence[str], answers: Mapping[str, str], live: Sequence[Item] = (), member: str = "") -> Context:

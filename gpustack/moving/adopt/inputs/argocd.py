@@ -29,7 +29,9 @@ def application_set(item: Item, context: Context) -> None:
     elements = list(members(item).values())
     chosen = members(item).get(context.member)
     known = chosen or {
-        key: each for key, each in (elements[0] if elements else {}).items() if all(one.get(key) == each for one in elements)
+        key: each
+        for key, each in (elements[0] if elements else {}).items()
+        if all(one.get(key) == each for one in elements)
     }
     name = item.text_at("metadata", "name")
     for kind in () if chosen else unknown(item.get("spec", "generators")):
@@ -56,7 +58,7 @@ def members(item: Item) -> dict[str, dict[str, Any]]:
 
 
 def generated(generator: Any) -> list[dict[str, Any]]:
-    """The elements that GENERATOR makes, as far as it says them itself; one that is empty for what it finds elsewhere."""
+    """The elements that GENERATOR makes, as far as it says them; an empty one for what it finds elsewhere."""
     if not isinstance(generator, dict):
         return []
     data = generator.get("list", {})
@@ -65,12 +67,17 @@ def generated(generator: Any) -> list[dict[str, Any]]:
         return [each for each in found if isinstance(each, dict)]
     inner = [generated(each) for each in (generator.get("matrix") or {}).get("generators") or []]
     if inner:
-        return [{key: value for each in several for key, value in each.items()} for several in itertools.product(*inner)]
+        return [
+            {key: value for each in several for key, value in each.items()} for several in itertools.product(*inner)
+        ]
     merged = generator.get("merge") or {}
     lists, keys = [generated(each) for each in merged.get("generators") or []], merged.get("mergeKeys") or []
     base = lists[0] if lists else [{}]
     for more in lists[1:]:
-        base = [next(({**each, **one} for one in more if all(one.get(k) == each.get(k) for k in keys)), each) for each in base]
+        base = [
+            next(({**each, **one} for one in more if all(one.get(k) == each.get(k) for k in keys)), each)
+            for each in base
+        ]
     return base
 
 

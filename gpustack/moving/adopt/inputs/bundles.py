@@ -25,7 +25,9 @@ def fleet(item: Item, context: Context) -> None:
     chosen = [item.part(*targets[context.member])] if context.member in targets else []
     installation.installed = True
     for section in (*chosen, item):
-        installation.namespace = installation.namespace or section.text_at("namespace") or section.text_at("defaultNamespace")
+        installation.namespace = (
+            installation.namespace or section.text_at("namespace") or section.text_at("defaultNamespace")
+        )
         context.version(section.part("helm"), "version")
     for section in (item, *chosen):
         helm = section.part("helm")

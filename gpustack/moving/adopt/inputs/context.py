@@ -83,11 +83,13 @@ def said_by(data: Any) -> bool:
 
 
 def held(item: Item, path: Path = ()) -> Iterator[Item]:
-    """The objects of the HELD kinds inside of ITEM, below PATH, also in its texts, as cloud-init and Talos have them."""
+    """The objects of the HELD kinds inside of ITEM, below PATH, also in texts, as cloud-init has them."""
     data = item.get(*path)
     if isinstance(data, str) and OBJECT.search(data):
         with contextlib.suppress(InputError):
-            inner = [part for each in documents(data, item.file) for part in expanded(replace(each, outer=(item, path)))]
+            inner = [
+                part for each in documents(data, item.file) for part in expanded(replace(each, outer=(item, path)))
+            ]
             yield from (each for each in inner if said_by(each.data) or each.text_at("kind") == "ConfigMap")
     for step, each in children(data):
         if said_by(each):
@@ -105,7 +107,11 @@ def expanded(item: Item) -> Iterator[Item]:
         return
     if not kind.endswith("List") or not isinstance(items, list):
         yield item
-        if not isinstance(item.data, str) and not said_by(item.data) and not item.text_at("apiVersion").startswith("gpustack.dev/"):
+        if (
+            not isinstance(item.data, str)
+            and not said_by(item.data)
+            and not item.text_at("apiVersion").startswith("gpustack.dev/")
+        ):
             yield from held(item)
         return
     of = {"kind": kind.removesuffix("List"), "apiVersion": item.get("apiVersion")} if kind != "List" else {}

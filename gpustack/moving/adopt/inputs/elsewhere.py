@@ -46,7 +46,9 @@ def releases(item: Item, path: Path = ()) -> Iterator[Item]:
 def names(chart: Any) -> bool:
     """Whether CHART is the operator's, by its name or a section that has it."""
     inner = (chart.get("metadata"), chart) if isinstance(chart, dict) else ()
-    return str(chart).rpartition("/")[2] == CHART or any(isinstance(each, dict) and each.get("name") == CHART for each in inner)
+    return str(chart).rpartition("/")[2] == CHART or any(
+        isinstance(each, dict) and each.get("name") == CHART for each in inner
+    )
 
 
 def filled_in(data: Any, context: Context) -> Any:
@@ -82,8 +84,10 @@ def read(item: Item, context: Context) -> None:
     installation = context.installation
     for release in releases(Item(item.file, item.text, filled_in(item.data, context), item.at, item.outer)):
         installation.installed = True
-        for at in (("chart", "metadata", "appVersion"), *(("chart", key) for key in VERSIONS), *((key,) for key in VERSIONS)):
-            context.version(release, *at)
+        context.version(release, "chart", "metadata", "appVersion")
+        for key in VERSIONS:
+            context.version(release, "chart", key)
+            context.version(release, key)
         installation.namespace = first(release, NAMESPACES) or installation.namespace
         installation.helm_release = first(release, NAMES) or installation.helm_release
         for entry in [release.part("valuesFrom", index) for index in range(len(release.get("valuesFrom") or []))]:

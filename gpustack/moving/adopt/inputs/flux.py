@@ -68,7 +68,7 @@ def values(item: Item, context: Context, *path: str | int) -> None:
 
 
 def substitutes(items: Iterable[Item]) -> dict[str, str]:
-    """What Kustomizations of Flux among ITEMS put in the place of variables, by themselves and from ConfigMaps there."""
+    """What Kustomizations of Flux among ITEMS fill in for variables, by themselves and from ConfigMaps."""
     found: dict[str, str] = {}
     maps = {each.text_at("metadata", "name"): each.get("data") for each in items if each.text_at("kind") == "ConfigMap"}
     for item in items:
@@ -139,7 +139,9 @@ def helm_chart(item: Item, context: Context) -> None:
     context.version(item, "spec", "version")
     for each in filter(None, (item, context.find("HelmChartConfig", installation.helm_release))):
         values(each, context, "spec", "valuesContent")
-        for secret in (each.part("spec", "valuesSecrets", index) for index in range(len(each.get("spec", "valuesSecrets") or []))):
+        for secret in (
+            each.part("spec", "valuesSecrets", index) for index in range(len(each.get("spec", "valuesSecrets") or []))
+        ):
             for key in secret.get("keys") or []:
                 context.take(values_from(secret, context, "Secret", str(key)))
     for key, said in item.leaves("spec", "set").items():

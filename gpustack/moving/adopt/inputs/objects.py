@@ -11,6 +11,7 @@ from typing import Any
 
 from gpustack.model import Path
 
+from ....api import keys
 from ..documents import Item
 from ..installation import Leaves, Said, lay
 from .context import CHART, Context
@@ -23,6 +24,9 @@ OPERATOR = {"gpu-operator", "gpu-operator-certified"}
 def cluster_policy(item: Item, context: Context) -> None:
     """Read the operator's ClusterPolicy."""
     installation = context.installation
+    if keys.INERT in (item.get("metadata", "annotations") or {}):
+        installation.tell("inert", item.file, item.where())
+        return
     _custom_resource(item, context)
     labels = item.get("metadata", "labels") or {}
     by_helm = labels.get("app.kubernetes.io/managed-by") == "Helm" or "helm.sh/chart" in labels

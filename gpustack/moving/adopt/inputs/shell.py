@@ -5,10 +5,11 @@ Variables are what the text itself or --set says; what only a shell could know s
 
 from __future__ import annotations
 
+import functools
 import json
 import re
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from gpustack.model import InputError, Location, Path, children
@@ -31,7 +32,7 @@ _PATCH = re.compile(
 _PATCHES = re.compile(r"\b(?:kubectl|oc)\s+patch\s+clusterpolic")
 _NAMED = re.compile(
     r"\"?\$\{(\w+)\[@\]\}\"?|\$\((\w+)\)|\$(\w+)|\$\{(\w+)\}|\$\{\{\s*(?:\w+\.)*(\w+)\s*\}\}"
-    r"|\$\((?:[^()]|\([^()]*\))*\)|`[^`]*`"
+    r"|[$<]\((?:[^()]|\([^()]*\))*\)|`[^`]*`"
 )
 _FENCE = r"{name}(?:(?!^```).)*^```(?:yaml|yml)[^\n]*\n(.*?)^```"
 SHORT = {"-n": "namespace", "-f": "values", "-l": "labels", "-o": "output"}
@@ -80,15 +81,26 @@ def commands(item: Item) -> Iterator[tuple[Location, str]]:
 def variables(item: Item, context: Context) -> dict[str, str]:
     """What the text of ITEM, else other files without a kind, say of variables. What is set twice isn't known."""
     known: dict[str, str] = {}
-    for text in [*(each.text for each in context.items if isinstance(each.data, dict) and not each.get("kind")), item.text]:
+    plain = [each.text for each in context.items if isinstance(each.data, dict) and not each.get("kind")]
+    for text in [*plain, item.text]:
         own: dict[str, str] = {}
-        twice = set()
-        for name, how, *values in _SET.findall(text.replace("\\\n", " ")):
-            value = filled(_NAMED.sub(lambda match: own.get(called(match), match[0]), "".join(values)), own)
-            twice |= {name} if how != "+" and own.get(name, value) != value and f"${name}" not in "".join(values) else set()
-            own[name] = f"{own.get(name, '')} {value}" if how == "+" else value
-        known |= {name: value for name, value in own.items() if name not in twice and "$(" not in value}
+        for name, how, *said in _SET.findall(text.replace("\\\n", " ")):
+            value = filled(_NAMED.sub(functools.partial(taken, own), "".join(said)), own)
+            more = how == "+" or f"${name}" in "".join(said)
+            own[name] = (
+                f"{own.get(name, '')} {value}"
+                if how == "+"
+                else value
+                if more or own.get(name, value) == value
+                else "$("
+            )
+        known |= {name: value for name, value in own.items() if "$(" not in value}
     return known
+
+
+def taken(known: Mapping[str, str], match: re.Match[str]) -> str:
+    """What KNOWN has for the variable of MATCH, else what stands there."""
+    return known.get(called(match), match[0])
 
 
 def called(match: re.Match[str]) -> str:
@@ -157,20 +169,17 @@ def command(words: list[str], item: Item, where: Location, context: Context) -> 
     if not any(CHART in word for word in plain):
         return
     installation.installed = True
-    for position, word in reversed(list(enumerate(plain))):
-        if re.fullmatch(r"\$\{\w+\}", word) and (position or len(plain) > 2):
-            installation.tell("words", word, where, name=word[2:-1])
-            del plain[position]
+    unknown = [word for word in plain if re.fullmatch(r"\$\{\w+\}", word) and (word != plain[0] or len(plain) > 2)]
+    for word in unknown:
+        installation.tell("words", word, where, name=word[2:-1])
+    plain = [word for word in plain if word not in unknown]
     if len(plain) > 1 and "${" not in plain[0]:
         installation.helm_release = plain[0]
     else:
         installation.tell("generated", "nfd.helmRelease", where)
     for flag, value in sorted(flags, key=lambda each: each[0] != "values"):
-        if flag == "values" and (value == "-" or any(value in line for line in item.text.splitlines() if "<<" in line)):
-            continue  # a heredoc of this text, whose documents are items
         if flag == "values":
-            fence = re.search(_FENCE.format(name=re.escape(value)), item.text, re.MULTILINE | re.DOTALL)
-            context.take(fenced(fence, item) if fence else context.file(Item(item.file, "", {}), value))
+            context.take(values(value, item, context))
         elif flag == "version" and "${" not in value:
             installation.version = installation.version or Said(value, where)
         elif flag == "namespace" and "${" not in value:
@@ -179,11 +188,19 @@ def command(words: list[str], item: Item, where: Location, context: Context) -> 
             assign(flag, value, where, context)
 
 
-def fenced(fence: re.Match[str], item: Item) -> Leaves:
-    """The values that the page ITEM shows, in FENCE, as those of a file."""
+def values(names: str, item: Item, context: Context) -> Leaves:
+    """The values in the files NAMES: those that the page ITEM shows below a file's name, else what lies beside it. A
+    heredoc's documents are items already."""
     made: Leaves = {}
-    for each in documents("\n" * item.text.count("\n", 0, fence.start(1)) + fence[1], item.file):
-        lay(made, each.leaves())
+    written = [line for line in item.text.splitlines() if "<<" in line]
+    for name in names.split(","):
+        fence = re.search(_FENCE.format(name=re.escape(name)), item.text, re.MULTILINE | re.DOTALL)
+        if fence:
+            start = "\n" * item.text.count("\n", 0, fence.start(1))
+            for each in documents(start + fence[1], item.file):
+                lay(made, each.leaves())
+        elif name != "-" and not any(name in line for line in written):
+            lay(made, context.file(Item(item.file, "", {}), name))
     return made
 
 
