@@ -24,6 +24,6 @@ def test_each_note_finds_its_texts() -> None:
                     texts = (text for part, text in said.items() if part != "sort")
                     names = {name for text in texts for name in Template(text).get_identifiers()}
                     assert names <= {word.arg for word in call.keywords}, ast.unparse(call)
-                    assert said["sort"] in {"dropped", "open", "changed", "assumed"}
+                    assert said["sort"] in {"dropped", "open", "changed", "assumed", "sharing"}
                 told |= cases
     assert told == table.keys()

@@ -255,7 +255,7 @@ SHAPES = {
             "values.yaml": f"{OFF}devicePlugin: {{config: {{name: shared, default: any}}}}\n",
             "plugin.yaml": json.dumps(CONFIG),
         },
-        {"devicePlugin.config.name": "shared", "extraObjects": [CONFIG]},
+        {"nodePools.0.name": "any", "nodePools.0.sharing.timeSlicing.replicas": 4, "devicePlugin.config.name": None},
         named=2,
     ),
     "a ConfigMap elsewhere": Shape(
