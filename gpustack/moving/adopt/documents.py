@@ -23,7 +23,8 @@ from gpustack.text.source import decode, load_bytes
 
 from .installation import Leaves, Said, at, leaves_of
 
-ENDINGS = (".yaml", ".yml", ".json", ".tf", ".tfvars", ".gotmpl", ".csv")
+HCL = (".tf", ".tofu", ".tfvars", ".hcl")
+ENDINGS = (".yaml", ".yml", ".json", *HCL, ".gotmpl", ".csv")
 MOST = 5000
 """Documents of one file, files of one folder, and values of one document."""
 _START = re.compile(r"^(?:---(?:[ \t].*)?|\.\.\.[ \t]*)$")
@@ -180,7 +181,7 @@ class Reader:
         """The documents of the file PATH; of a file of Terraform or CSV the text."""
         text = decode(load_bytes(path, display), display)
         self.used |= {name for name in self.answers if re.search(rf"[{{$.\s]{re.escape(name)}\b", text)}
-        if path.suffix not in {".tf", ".tfvars", ".csv"}:
+        if path.suffix not in {*HCL, ".csv"}:
             try:
                 if path.suffix in ENDINGS or not COMMAND.search(text):
                     yield from list(documents(filled(text, self.answers), display))
@@ -189,7 +190,7 @@ class Reader:
                 if path.suffix in ENDINGS or path.suffix in {".tpl", ".tmpl", ""}:
                     raise
         for match in _HEREDOC.finditer(text):
-            if path.suffix == ".tf" and not OBJECT.search(match[2]):
+            if path.suffix in HCL and not OBJECT.search(match[2]):
                 continue
             with contextlib.suppress(InputError):
                 yield from list(

@@ -50,7 +50,8 @@ def documents_of(named: Sequence[str], context: Context) -> list[Item]:
         items = []
         for name, path in context.known.items():
             with given(name, path, named, context):
-                items += [each for item in context.reader.items(path, name) for each in expanded(item)]
+                for item in context.reader.items(path, name):
+                    items += [each for one in (item, *terraform.manifests(item)) for each in expanded(one)]
         more = flux.substitutes(items)
         if set(more) <= set(context.reader.answers):
             break
@@ -66,7 +67,9 @@ def given(name: str, path: File, named: Sequence[str], context: Context) -> Iter
     except InputError as error:
         if str(path) in named:
             raise
-        context.installation.tell("unreadable", name, error.findings[0].location, what=error.findings[0].what)
+        template = path.parent.name == "templates" and (path.parent.parent / "Chart.yaml").is_file()
+        case, what = "chart template" if template else "unreadable", error.findings[0].what
+        context.installation.tell(case, name, error.findings[0].location, what=what)
 
 
 def look(context: Context) -> Context:

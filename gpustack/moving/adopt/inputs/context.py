@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path as File
@@ -14,6 +15,11 @@ from ..documents import OBJECT, Item, Reader, documents
 from ..installation import Installation, Leaves, lay
 
 CHART = "gpu-operator"
+
+
+def chart_named(name: str) -> bool:
+    """Whether NAME is the operator's chart: by itself, behind a repository or an address, or its archive."""
+    return bool(re.fullmatch(rf"(?:.*/)?{CHART}(?:-v?[\d.]+\.tgz)?/?", name))
 
 
 @dataclass

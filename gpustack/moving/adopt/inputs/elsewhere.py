@@ -13,15 +13,16 @@ from gpustack.model import Path, children
 
 from ..documents import Item
 from ..installation import Leaves, lay
-from .context import CHART, Context, said_by
+from .context import CHART, Context, chart_named, said_by
 from .flux import values, values_from
 from .sets import pairs, put, typed
 
-CHARTS = ("chart", "chartName", "chartname", "chart_ref", "name")
+CHARTS = ("chart", "chartName", "chartname", "chart_ref", "remoteChart", "helmChart", "name")
 VERSIONS = ("version", "chart_version", "chartVersion", "targetRevision", "revision")
 NAMESPACES = ("namespace", "releaseNamespace", "release_namespace")
 NAMES = ("releaseName", "release_name", "name")
-NAMED = ("valuesFile", "valuesFiles", "valueFiles", "values_files", "additionalValuesFiles")
+NAMED = ("valuesFile", "valueFile", "valuesFiles", "valueFiles", "values_files", "additionalValuesFiles")
+SETS = ("set", "setString", "set_values", "setValues", "overrideValues")
 VALUES = ("values", "release_values", "valuesInline", "valuesTemplate", "valuesObject", "valuesContent")
 
 
@@ -35,7 +36,7 @@ def releases(item: Item, path: Path = ()) -> Iterator[Item]:
         return
     if isinstance(data, dict):
         named = any(names(data.get(key)) for key in CHARTS) and not {"dependencies", "manifest"} & set(data)
-        if named and any(key in data for key in (*VERSIONS, *VALUES, *NAMED, "set")):
+        if named and any(key in data for key in (*VERSIONS, *VALUES, *NAMED, *SETS)):
             yield item.part(*path)
             return
     for step, _ in children(data):
@@ -46,9 +47,7 @@ def releases(item: Item, path: Path = ()) -> Iterator[Item]:
 def names(chart: Any) -> bool:
     """Whether CHART is the operator's, by its name or a section that has it."""
     inner = (chart.get("metadata"), chart) if isinstance(chart, dict) else ()
-    return str(chart).rpartition("/")[2] == CHART or any(
-        isinstance(each, dict) and each.get("name") == CHART for each in inner
-    )
+    return chart_named(str(chart)) or any(isinstance(each, dict) and each.get("name") == CHART for each in inner)
 
 
 def filled_in(data: Any, context: Context) -> Any:
@@ -99,16 +98,29 @@ def read(item: Item, context: Context) -> None:
             found = release.get(key)
             many = found if isinstance(found, list) else [found] if found and key in NAMED else None
             for index, each in enumerate(many or []):
+                if isinstance(each, str) and (said := pairs(each)):  # a=b, as KubeKey has them
+                    for at, value in said:
+                        put(installation.values, at, typed(value), release.where(key, index))
+                    continue
                 context.take(release.leaves(key, index) if isinstance(each, dict) else context.file(release, str(each)))
             if many is None:
                 values(release, context, key)
-        for key in ("set", "set_values"):  # Ansible's: name=value, in `value`
-            for entry in [release.part(key, index) for index in range(len(release.get(key) or []))]:
-                if (said := entry.said("value")) is None:
-                    continue
-                name = entry.text_at("name")
-                for at, value in [(name, said.value)] if name else pairs(str(said.value)):
-                    put(installation.values, at, typed(value), said.where)
+        for key in SETS:
+            for at, value in assigned(release.get(key)):
+                put(installation.values, at, value if key == "setString" else typed(value), release.where(key))
+
+
+def assigned(data: Any) -> Iterator[tuple[str, Any]]:
+    """The names and values in DATA: a map, a text of a=b,c=d, or a list of these or of entries with both."""
+    if isinstance(data, str):
+        yield from pairs(data)
+    elif isinstance(data, dict):
+        yield from data.items()
+    for each in data if isinstance(data, list) else ():
+        if not isinstance(each, dict):
+            yield from pairs(str(each))
+        elif each.get("value") is not None:  # Ansible's has name=value in it
+            yield from [(str(each["name"]), each["value"])] if each.get("name") else pairs(str(each["value"]))
 
 
 def from_object(entry: Item, context: Context) -> Leaves:

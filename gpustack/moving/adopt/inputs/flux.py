@@ -93,7 +93,8 @@ def values_from(entry: Item, context: Context, kind: str = "", key: str = "") ->
         return {}
     target = entry.text_at("targetPath")
     if target:
-        return {tuple(target.split(".")): Said(_scalar(text), source.where("data", key))}
+        put(leaves := dict(context.installation.values), target, typed(text), source.where("data", key))
+        return leaves
     inner = Item(source.file, source.text, {"data": {key: text}}, source.at, source.outer).embedded("data", key)
     leaves = inner.leaves() if inner is not None else {}
     context.read.add(source.file)
@@ -122,10 +123,6 @@ def _text(source: Item, key: str) -> str | None:
         return base64.b64decode(str(data or ""), validate=True).decode("utf-8")
     except (binascii.Error, UnicodeDecodeError):
         return None
-
-
-def _scalar(text: str) -> object:
-    return {"true": True, "false": False}.get(text, text)
 
 
 def helm_chart(item: Item, context: Context) -> None:

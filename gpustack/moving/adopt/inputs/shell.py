@@ -21,7 +21,7 @@ from .context import CHART, Context
 from .sets import pairs, put, typed
 
 _SET = re.compile(
-    r"""^[ \t]*(?:-[ ]|(?:export|local|readonly)\s+)?\$?(\w+)(?:[ \t]*([:?+]?)=[ \t]*|:[ \t]+)
+    r"""^[ \t]*(?:-[ ]|(?:export|local|readonly|set)\s+)?\$?(\w+)(?:[ \t]*([:?+]?)=[ \t]*|:[ \t]+)
     (?:"([^"`]*)"|'([^']*)'|\(([^()`]*)\)|((?:\$\{\w+:?-)?[^\s"'$`{}()]+\}?)|(?<=\ =\ |:=\ |[?]=\ )([^"'$`{}()\n]+))
     [ \t]*(?:\#.*)?$""",
     re.MULTILINE | re.VERBOSE,
@@ -32,7 +32,7 @@ _PATCH = re.compile(
 _PATCHES = re.compile(r"\b(?:kubectl|oc)\s+patch\s+clusterpolic")
 _NAMED = re.compile(
     r"\"?\$\{(\w+)\[@\]\}\"?|\$\((\w+)\)|\$(\w+)|\$\{(\w+)\}|\$\{\{\s*(?:\w+\.)*(\w+)\s*\}\}"
-    r"|[$<]\((?:[^()]|\([^()]*\))*\)|`[^`]*`"
+    r"|%(\w+)%|[$<]\((?:[^()]|\([^()]*\))*\)|`[^`]*`"
 )
 _FENCE = r"{name}(?:(?!^```).)*^```(?:yaml|yml)[^\n]*\n(.*?)^```"
 SHORT = {"-n": "namespace", "-f": "values", "-l": "labels", "-o": "output"}
@@ -123,7 +123,9 @@ def read(item: Item, context: Context) -> None:
         if each.start() not in read_patches:
             place = Location(item.file, item.text.count("\n", 0, each.start()) + 1)
             context.installation.tell("patched", item.file, place)
-    for where, text in commands(item):
+    for number, (where, text) in enumerate(commands(item)):
+        if number == 1:
+            context.installation.tell("several commands", item.file, where)
         words = shlex.shlex(filled(_NAMED.sub(one, text), known), posix=True, punctuation_chars="();<>|&`")
         words.whitespace_split = True
         try:

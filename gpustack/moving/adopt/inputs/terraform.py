@@ -14,9 +14,9 @@ from typing import Any
 
 from gpustack.model import InputError, Location
 
-from ..documents import Item, Reader, documents
-from ..installation import Said, leaves_of
-from .context import CHART, Context
+from ..documents import HCL, Item, Reader, documents
+from ..installation import Installation, Said, leaves_of
+from .context import CHART, Context, chart_named
 from .sets import put, typed
 
 _CALL = re.compile(
@@ -27,12 +27,12 @@ _CHOICE = re.compile(r"([\w.]+)\s*\?\s*([^?:]+?)\s*:\s*([^?:]+)")
 _LITERAL = re.compile(r"true|false|null|-?\d+|\"[^\"$\\]*\"")
 _PART = re.compile(r"\"?\$\{(?:set|each)\.(?:value[.\[\"]+)?(\w+)[\"\]]*\}\"?")
 _NAME = re.compile(r"((?:var|local)\.\w+)((?:\.\w+|\[\"[^\"]+\"\])*)")
-_INSIDE = re.compile(r"\$\{((?:var|local)\.\w+(?:\.\w+)*)\}")
+_INSIDE = re.compile(r"\$\{((?:var|local)\.\w+(?:\.\w+|\[\"[^\"]+\"\])*)\}")
 
 
 def recognised(item: Item) -> bool:
     """Whether ITEM is a file of Terraform, and not an object in one."""
-    return PurePath(item.file).suffix in {".tf", ".tfvars"} and isinstance(item.data, str)
+    return PurePath(item.file).suffix in HCL and isinstance(item.data, str)
 
 
 def read(item: Item, context: Context) -> None:
@@ -42,17 +42,26 @@ def read(item: Item, context: Context) -> None:
     files = [tree(each) for each in context.items if recognised(each) and "helm_release" not in each.text]
     terraform = Terraform(item, context, [*files, tree(item)])
     for block in blocks(terraform.trees[-1], "resource", "helm_release"):
-        if str(terraform.of(block.get("chart"))).rpartition("/")[2] == CHART:
+        if chart_named(str(terraform.of(block.get("chart")))):
             terraform.release(block)
-    for block in blocks(terraform.trees[-1], "module"):
+    inputs = terraform.trees[-1].get("inputs")  # of Terragrunt
+    for block in [*blocks(terraform.trees[-1], "module"), *([inputs] if isinstance(inputs, dict) else [])]:
         for each in charts(block):
             terraform.release(each)
+
+
+def manifests(item: Item) -> Iterator[Item]:
+    """The objects that resources `kubernetes_manifest` of ITEM make."""
+    if recognised(item) and "kubernetes_manifest" in item.text:
+        terraform = Terraform(item, Context(Installation(), Reader()), [tree(item)])
+        for block in blocks(terraform.trees[-1], "resource", "kubernetes_manifest"):
+            yield Item(item.file, "", terraform.of(block.get("manifest")))
 
 
 def charts(data: Any, key: str = "") -> Iterator[dict[str, Any]]:
     """What stands in DATA, the value of KEY in a module, as a release of the operator's chart."""
     if isinstance(data, dict):
-        named = str(data.get("chart", "")).strip('"').rpartition("/")[2] == CHART
+        named = chart_named(str(data.get("chart", "")).strip('"'))
         if named or (
             key.strip('"').replace("_", "-").endswith(CHART) and {"values", "set"} & set(data) and "source" not in data
         ):
@@ -120,7 +129,8 @@ class Terraform:
         for kind in ("set", "set_sensitive", "set_list", "dynamic"):
             for entry in filter(None, made) if kind == "dynamic" else block.get(kind) or []:
                 data = self.of(entry)
-                plain = data.get("value") if data.get("type") == "string" else typed(data.get("value"))
+                value = data.get("value")
+                plain = value if data.get("type") == "string" or isinstance(value, list) else typed(value)
                 put(installation.values, str(data.get("name")), plain, where)
 
     def dynamic(self, body: Any) -> Iterator[dict[str, Any] | None]:
