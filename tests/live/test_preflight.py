@@ -20,6 +20,7 @@ from gpustack.live.reports import facts
 from gpustack.model import Body, Finding
 from gpustack.policy.loading.load import load, policy_files
 from tests.components.common import spec
+from tests.components.test_compat import body as copied
 from tests.hardware.measured import FOLDER
 from tests.project import ROOT, Project, cache, project
 
@@ -214,7 +215,8 @@ def test_what_else_is_in_the_cluster(name: str) -> None:
 
 def test_what_is_no_contradiction() -> None:
     """A DaemonSet that runs on none of the nodes, one whose work the policy leaves to it, the operator's own operands,
-    a namespace that the render itself opens."""
+    a namespace that the render itself opens, and the copy of a ClusterPolicy that gpustack renders."""
+    assert told([node("a"), copied()]) == []
     elsewhere = other("x", "k8s-device-plugin:1", nodeSelector={"pool": "other"})
     assert told([node("a"), elsewhere]) == []
     assert told([node("a"), PLUGIN], devicePlugin={"enabled": False}) == []

@@ -237,6 +237,15 @@ def test_labels_of_the_operators_values_roll_the_driver(project: Project) -> Non
     assert "nvidia-driver-daemonset: driver would roll: refused, because of metadata.labels" in out
 
 
+def test_a_copy_of_the_cluster_policy_is_refused(project: Project) -> None:
+    """The operator would act on it, and its own is the way back; where no operator is the policy renders as it is."""
+    prepared(project, PLAIN, compat={"clusterPolicy": True})
+    found = plan(project)
+    policy = step(found, "policy")
+    assert (found["exit"], policy["state"], found["steps"][1]["state"]) == (2, "next", "later")
+    assert "compat.clusterPolicy" in policy["remedy"]
+
+
 def test_a_driver_of_another_name_is_refused(project: Project) -> None:
     """Without `called` the DaemonSet of an NVIDIADriver is a second one beside the first (moving.md M6)."""
     prepared(project, POOLED, carried=[])

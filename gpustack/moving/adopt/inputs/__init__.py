@@ -68,8 +68,8 @@ def given(name: str, path: File, named: Sequence[str], context: Context) -> Iter
         if str(path) in named:
             raise
         template = path.parent.name == "templates" and (path.parent.parent / "Chart.yaml").is_file()
-        case, what = "chart template" if template else "unreadable", error.findings[0].what
-        context.installation.tell(case, name, error.findings[0].location, what=what)
+        found = error.findings[0]
+        context.installation.tell("chart template" if template else "unreadable", name, found.location, what=found.what)
 
 
 def look(context: Context) -> Context:
