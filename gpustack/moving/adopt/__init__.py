@@ -11,6 +11,7 @@ from typing import Any
 
 from gpustack.compiler.cache import Store
 from gpustack.compiler.stack import compile_stack
+from gpustack.components.plugin.configs_inputs import mig_config_map
 from gpustack.model import Body, Finding, FindingsError, Path
 from gpustack.policy.loading.load import load_values
 from gpustack.text.read import parse
@@ -20,7 +21,7 @@ from .inputs import read_all
 from .installation import Installation, Leaves, Note, at, understood
 from .pools import NODES
 from .refer import bring, refer
-from .sharing import CONFIG, NAME, Kept, apart, layouts, shared
+from .sharing import CONFIG, NAME, Kept, apart, in_effect, shared
 from .shorten import fit, shorten
 from .spec import Draft, draft, effective
 from .write import text_of
@@ -84,7 +85,7 @@ def adopt(
     bring(made)
     first, before = replace(made, leaves=dict(made.leaves)), [*installation.notes]
     finished = finish(made, name, head, store)
-    if layouts(made):
+    if (own := in_effect(first, mig_config_map)) and own.data:
         installation.tell("sharing kept", "spec.migManager.config", why="nodes choose a layout by their labels")
     try:
         other = shared(first)

@@ -8,14 +8,15 @@ labels of nodes mean what they meant.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any
 
-from gpustack.components.plugin.configs_inputs import EXCLUSIVE, PLUGIN, InEffect, mig_config_map, plugin_config_map
+from gpustack.components.plugin.configs_inputs import EXCLUSIVE, PLUGIN, InEffect, plugin_config_map
 from gpustack.model import Body, GpustackError, Path
 from gpustack.policy.configurations.plugin_text import read_plugin_config
 from gpustack.policy.language import images
+from gpustack.policy.language.spec import ClusterPolicySpec
 from gpustack.policy.loading.load import load_values
 
 from .installation import Said
@@ -60,10 +61,10 @@ def shared(made: Draft) -> Draft | None:
     return other
 
 
-def in_effect(made: Draft) -> InEffect | None:
-    """The device plugin's configuration by MADE, None where there can't be one."""
+def in_effect(made: Draft, which: Callable[[ClusterPolicySpec], InEffect] = plugin_config_map) -> InEffect | None:
+    """The configuration WHICH has by MADE, the device plugin's or the MIG manager's, None where there can't be one."""
     try:
-        return plugin_config_map(load_values(made.spec))
+        return which(load_values(made.spec))
     except GpustackError:
         return None
 
@@ -88,11 +89,3 @@ def apart(before: Iterable[Body], after: Iterable[Body], name: str) -> set[str]:
 
     mine, theirs = others(before), others(after)
     return {" ".join(key) for key in {*mine, *theirs} if mine.get(key) != theirs.get(key)}
-
-
-def layouts(made: Draft) -> bool:
-    """Whether MADE has a text of MIG layouts of its own."""
-    try:
-        return bool(mig_config_map(load_values(made.spec)).data)
-    except GpustackError:
-        return False

@@ -88,6 +88,8 @@ def look(context: Context) -> Context:
                 objects.other(item, context)
                 with understood(f"the {item.text_at('kind')}", item.where()):
                     elsewhere.read(item, context)
+                    if shell.recognised(item):  # a Job, a Task of Tekton, a script in a ConfigMap
+                        shell.read(item, context)
             continue
         test = ((module, each) for module in MODULES for each in getattr(module, "FILES", ()))
         handler = next((handler for _, (recognised, handler) in test if recognised(item)), None)

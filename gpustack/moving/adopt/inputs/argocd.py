@@ -62,8 +62,10 @@ def generated(generator: Any) -> list[dict[str, Any]]:
     if not isinstance(generator, dict):
         return []
     data = generator.get("list", {})
-    found = data.get("elements") or yaml_list(data.get("elementsYaml")) if isinstance(data, dict) else None
-    if found:
+    found = data.get("elements") if isinstance(data, dict) else None
+    if found is None and isinstance(data, dict) and "{{" not in (text := str(data.get("elementsYaml") or "")):
+        found = (value(text, "elementsYaml") or ("", None))[1]
+    if isinstance(found, list):
         return [each for each in found if isinstance(each, dict)]
     inner = [generated(each) for each in (generator.get("matrix") or {}).get("generators") or []]
     if inner:
@@ -79,12 +81,6 @@ def generated(generator: Any) -> list[dict[str, Any]]:
             for each in base
         ]
     return base
-
-
-def yaml_list(text: Any) -> list[Any]:
-    """The list in TEXT, [] where there is none."""
-    parsed = value(text, "elementsYaml") if isinstance(text, str) and "{{" not in text else None
-    return parsed[1] if parsed and isinstance(parsed[1], list) else []
 
 
 def unknown(generators: Any) -> Iterator[str]:

@@ -59,7 +59,8 @@ class Context:
     def undecided(self, item: Item) -> None:
         """Tell of each action in the template ITEM that nobody decided."""
         for key, line in item.actions:
-            self.installation.tell("undecided", key, Location(item.file, line))
+            where = item.outer[0].where(*item.outer[1]) if item.outer else Location(item.file, line)
+            self.installation.tell("undecided", key, where)
 
     def take(self, leaves: Leaves) -> None:
         """Put LEAVES, values of the chart, over those that are known."""
@@ -82,9 +83,7 @@ HELD = {
 
 def said_by(data: Any) -> bool:
     """Whether DATA is an object of one of the HELD kinds, and no reference to one."""
-    if not isinstance(data, dict):
-        return False
-    kind = (str(data.get("apiVersion", "")).partition("/")[0], str(data.get("kind")))
+    kind = (str(data.get("apiVersion", "")).partition("/")[0], str(data.get("kind"))) if isinstance(data, dict) else ()
     return kind in HELD and isinstance(data.get("spec"), dict)
 
 

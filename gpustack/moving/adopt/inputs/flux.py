@@ -56,6 +56,7 @@ def values(item: Item, context: Context, *path: str | int) -> None:
                 (replace(each, outer=(item, path)) for each in documents(item.text_at(*path), item.file)), None
             )
         if inner is not None and isinstance(inner.data, dict):
+            context.undecided(inner)
             context.take(inner.leaves())
         elif found := pairs(item.text_at(*path)):  # as --set takes them
             for name, text in found:
