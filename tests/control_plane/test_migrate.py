@@ -29,7 +29,7 @@ from tests.project import ROOT, Project, cache, project
 
 __all__ = ["cache", "project"]
 
-CUSTOM = ("ClusterPolicy", "NVIDIADriver")
+CUSTOM = ("ClusterPolicy", "NVIDIADriver", "GPUCluster")
 POD = {"containers": [{"name": "gpu-operator", "image": "example.com/gpu-operator"}]}
 
 

@@ -17,7 +17,11 @@ def recognised(item: Item) -> bool:
 def is_plugins(item: Item) -> bool:
     """Whether ITEM holds values of the device plugin's own chart."""
     config = item.get("config")
-    return isinstance(config, dict) and bool({"map", "name", "default"} & set(config)) and not SECTIONS & set(item.data)
+    return (
+        isinstance(config, dict)
+        and bool({"map", "name", "default"} & set(config))
+        and not {"driver", "toolkit", "operator"} & set(item.data)
+    )
 
 
 def plugins(item: Item, context: Context) -> None:
