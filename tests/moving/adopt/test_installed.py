@@ -195,7 +195,7 @@ def plugin(**sharing: Any) -> str:
     return json.dumps({"version": "v1", "sharing": sharing})
 
 
-SLICED = {"resources": [{"name": "nvidia.com/gpu", "replicas": 4}], "failRequestsGreaterThanOne": True}
+SLICED: dict[str, Any] = {"resources": [{"name": "nvidia.com/gpu", "replicas": 4}], "failRequestsGreaterThanOne": True}
 KEPT: dict[str, dict[str, str]] = {
     "several": {"any": plugin(timeSlicing=SLICED), "other": plugin()},
     "no default": {"other": plugin(timeSlicing=SLICED)},
