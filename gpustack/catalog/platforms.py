@@ -172,7 +172,9 @@ def defaults(name: str, release: str, kubernetes_minor: str) -> dict[str, Any]:
     """
     have = {"release": release, "kubernetes": kubernetes_minor}
     known = platform(name)
-    tree: dict[str, Any] = {"cluster": {"namespace": known.namespace}} if known.namespace else {}
+    named = {"namespace": known.namespace, "containerRuntime": known.container_runtime}
+    cluster = {name: value for name, value in named.items() if value}
+    tree: dict[str, Any] = {"cluster": cluster} if cluster else {}
     for preset in known.presets:
         if all(_versions.satisfies(have[what], condition) for what, condition in preset.get("when", {}).items()):
             _data.merge(tree, preset["defaults"])

@@ -123,9 +123,9 @@ def release(name: str) -> Release:
             images[section] = image
             custom_resource, _, below = section.partition(".")
             if custom_resource == "gpuCluster":
-                _data.put(gpu_cluster, below, _fields(image))
+                _data.put(gpu_cluster, below, fields(image))
             else:
-                _data.put(defaults, section, _fields(image))
+                _data.put(defaults, section, fields(image))
     return Release(
         name=name,
         date=data["date"],
@@ -155,7 +155,7 @@ def operator_spec(name: str, said: Mapping[str, Any]) -> dict[str, Any]:
         if not section.startswith("gpuCluster.") and not any(
             written.get(part) for part in ("repository", "image", "version")
         ):
-            _data.put(spec, section, _fields(image))
+            _data.put(spec, section, fields(image))
     return spec
 
 
@@ -176,9 +176,10 @@ def written(name: str) -> dict[str, Any]:
     return _data.merge(_data.copy(written(data["base"])), own)
 
 
-def _fields(image: Image) -> dict[str, str]:
-    fields = {"repository": image.repository, "image": image.image, "version": image.version}
-    return {key: value for key, value in fields.items() if value} | {"imagePullPolicy": PULL_POLICY}
+def fields(image: Image) -> dict[str, str]:
+    """IMAGE as the spec says it."""
+    parts = {"repository": image.repository, "image": image.image, "version": image.version}
+    return {key: value for key, value in parts.items() if value} | {"imagePullPolicy": PULL_POLICY}
 
 
 def _range(pair: list[str]) -> tuple[str, str]:

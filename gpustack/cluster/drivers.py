@@ -181,7 +181,6 @@ def listed(spec: ClusterPolicySpec, index: int, number: int, *, claimed: bool) -
         selects = f"its nodeSelector matches the labels of pool {pool.name}"
         path = f"spec.drivers[{number}]" + (".nodeSelector" if driver.nodeSelector else "")
         why = selects if driver.nodeSelector else "it has no nodeSelector, so it takes all nodes"
-    values |= defaults(spec, values)
     by_image(values, paths)
     by_variable(driver.env, f"spec.drivers[{number}].env", values, paths)
     return NodeDriver(spec, index, pool, values, paths, number, path, why)
@@ -224,15 +223,6 @@ def by_variable(env: Sequence[EnvVar] | None, path: str, values: dict[str, Any],
             values["kernelModuleType"], paths["kernelModuleType"] = entry.value, f"{path}[{index}].value"
 
 
-def defaults(spec: ClusterPolicySpec, values: dict[str, Any]) -> dict[str, str | None]:
-    """What one of `drivers` lacks of its image: the release's, unless it names an image itself."""
-    if values["image"] or values["driverType"] != "gpu":
-        return {}
-    known = releases.release(spec.release).image("driver")
-    of_release = {"repository": known.repository, "image": known.image, "version": known.version}
-    return {name: value for name, value in of_release.items() if not values[name]}
-
-
 class Features(NamedTuple):
     """What a driver's pods bring beside the driver."""
 
@@ -245,7 +235,7 @@ def container_drivers(spec: ClusterPolicySpec, source: Source) -> list[Features]
     """The drivers that a render of SPEC, in which SOURCE describes drivers, brings to nodes for containers."""
     if source == "list":
         return [
-            Features(bool(driver.rdma.enabled), bool(driver.gds.enabled), bool(driver.gdrcopy.enabled))
+            Features(bool(driver.rdma.enabled), driver.gds.enabled, driver.gdrcopy.enabled)
             for driver in spec.drivers
             if driver.driverType != "vgpu-host-manager"
         ]
@@ -253,4 +243,4 @@ def container_drivers(spec: ClusterPolicySpec, source: Source) -> list[Features]
         return []
     rdma = [pool.driver.rdma.enabled for pool in spec.nodePools if pool.driver is not None]
     switches = [spec.driver.rdma.enabled, *(switch for switch in rdma if switch is not None)]
-    return [Features(bool(switch), bool(spec.gds.enabled), bool(spec.gdrcopy.enabled)) for switch in switches]
+    return [Features(bool(switch), spec.gds.enabled, spec.gdrcopy.enabled) for switch in switches]

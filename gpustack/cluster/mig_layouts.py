@@ -98,7 +98,7 @@ def texts_of(spec: ClusterPolicySpec, config: NamedConfigs, section: str) -> lis
 
 def _data(spec: ClusterPolicySpec, config: NamedConfigs, section: str) -> tuple[Path, Mapping[str, object]] | None:
     """The data of the ConfigMap that CONFIG means, and its path."""
-    if config.data and config.create is not False:
+    if config.data and config.create:
         return ("spec", *section.split("."), "data"), config.data
     for index, body in enumerate(spec.extraObjects):
         if config.name and body["kind"] == "ConfigMap" and body["metadata"]["name"] == config.name:

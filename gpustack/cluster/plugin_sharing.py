@@ -64,12 +64,11 @@ def pool_sharing(spec: ClusterPolicySpec, pool: NodePool) -> PoolSharing:
         raise UnknownSharing(f"the device plugin refuses {wrong.name}={wrong.value}, and exits")
     if pool.sharing.mps is not None:
         how = pool.sharing.mps
-        fails = how.failRequestsGreaterThanOne is not False or fails_always(spec)
-        return PoolSharing("mps", bool(how.renameByDefault), fails, how.replicas)
+        fails = how.failRequestsGreaterThanOne or fails_always(spec)
+        return PoolSharing("mps", how.renameByDefault, fails, how.replicas)
     if pool.sharing.timeSlicing is not None:
         sliced = pool.sharing.timeSlicing
-        fails = bool(sliced.failRequestsGreaterThanOne)
-        return PoolSharing("timeSlicing", bool(sliced.renameByDefault), fails, sliced.replicas)
+        return PoolSharing("timeSlicing", sliced.renameByDefault, sliced.failRequestsGreaterThanOne, sliced.replicas)
     config = configuration(spec, pool)
     if config is None or not config.kind:
         return PoolSharing()

@@ -71,12 +71,12 @@ class Pool:
 
     @property
     def runtime(self) -> str:
-        """The container runtime, with its version where that is said ("containerd://1.7.27"); "" where it isn't."""
-        return self.said.containerRuntime or self.spec.cluster.containerRuntime or ""
+        """The container runtime, with its version where that is said ("containerd://1.7.27")."""
+        return self.said.containerRuntime or self.spec.cluster.containerRuntime
 
     @property
     def engine(self) -> Engine:
-        """Which container runtime that is. Who says nothing has containerd, and CRI-O on OpenShift."""
+        """Which container runtime that is, on OpenShift CRI-O whatever is said."""
         if self.cluster.on_openshift:
             return "cri-o"
         return ENGINES.get(self.runtime.partition(":")[0].lower(), "containerd")

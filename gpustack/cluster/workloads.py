@@ -63,7 +63,7 @@ def vgpu_set(spec: ClusterPolicySpec, pool: NodePool) -> str:
 def vgpu_sets(spec: ClusterPolicySpec) -> Mapping[str, Any] | None:
     """All sets of vGPU devices by name, or None where their text is not in the policy."""
     config = spec.vgpuDeviceManager.config
-    if config.data and config.create is not False:
+    if config.data and config.create:
         return vgpu.parsed(config.data.get("config.yaml", ""))
     name = config.name or DEFAULT_VGPU_CONFIG
     for body in spec.extraObjects:

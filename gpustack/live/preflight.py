@@ -137,7 +137,7 @@ def _otherwise(seen: Seen) -> Iterator[Hit]:
         if field == "hostVersion" and pool.runs:
             said, path = pool.runs.version, pool.runs.path
         elif field == "containerRuntime" and not said:
-            said, path = pool.runtime or pool.engine, "spec.cluster.containerRuntime"
+            said, path = pool.runtime, "spec.cluster.containerRuntime"
         if said and not agrees(field, said, value):
             yield Hit("PRE201", f"{field} is {value}; the policy says {said}", seen.node, path)
 

@@ -61,7 +61,7 @@ EXPECTED: dict[str, Tree] = {
         "devicePlugin": ON | {"env": env(MOFED_ENABLED="false")},
     },
     "openshift": {
-        "cluster": {"monitoring": True, "namespace": "nvidia-gpu-operator"},
+        "cluster": {"containerRuntime": "cri-o", "monitoring": True, "namespace": "nvidia-gpu-operator"},
         "nfd": {"enabled": False},
         "operator": {"use_ocp_driver_toolkit": True},
     },
@@ -99,7 +99,7 @@ EXPECTED: dict[str, Tree] = {
 }
 
 
-OWN = {"cluster.monitoring", "cluster.namespace", "nfd.enabled"}
+OWN = {"cluster.containerRuntime", "cluster.monitoring", "cluster.namespace", "nfd.enabled"}
 """Fields of presets that the operator's API lacks."""
 
 

@@ -60,7 +60,7 @@ def test_a_field_that_is_not_set(project: Project) -> None:
     """A field of the language that nobody set is no mistake: explain says so."""
     project.policy("a")
     done = project.run("explain", "a", "driver.secretEnv")
-    assert (done.code, done.out) == (0, "spec.driver.secretEnv is not set\n")
+    assert (done.code, done.out) == (0, "spec.driver.secretEnv is not set. Absent or empty: none.\n")
     assert project.run("explain", "a", "driver.secretEnv", "--format", "json").json["values"] == []
     assert project.run("explain", "a", "driver.secretenv").code == 4
 

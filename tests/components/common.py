@@ -8,13 +8,12 @@ from typing import Any
 
 import cdk8s
 
-from gpustack.catalog import releases
 from gpustack.components.component import Component
 from gpustack.components.parts.common_inputs import Common, Inputs, Validation
 from gpustack.model import Body
 from gpustack.policy.language.spec import ClusterPolicySpec
 from gpustack.policy.loading import layers
-from gpustack.policy.loading.defaults import derived_parts, own_parts
+from gpustack.policy.loading.defaults import assemble
 
 VALIDATOR = Validation(image="registry.example/validator:1", pull_policy="IfNotPresent")
 _ids = itertools.count()
@@ -84,5 +83,4 @@ def spec(release: str = "v26.7.0", **sections: Any) -> ClusterPolicySpec:
     """The spec of a policy that says SECTIONS, over the defaults of RELEASE."""
     cluster = {"kubernetesVersion": "1.34", **sections.pop("cluster", {})}
     policy = layers.Part("policy", "test", {"release": release, "cluster": cluster, **sections})
-    below = [*own_parts(policy.data), layers.Part("release", release, releases.release(release).default_spec())]
-    return ClusterPolicySpec.model_validate(layers.merge([*below, *derived_parts(policy.data), policy]).spec)
+    return ClusterPolicySpec.model_validate(assemble([policy])[0].spec)

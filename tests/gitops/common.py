@@ -9,7 +9,7 @@ from gpustack.compiler.stack import Stack, compile_stack
 from gpustack.gitops.plan import Plan
 from gpustack.model import Body
 from gpustack.policy.language.spec import ClusterPolicySpec
-from gpustack.policy.loading.defaults import whole_artifact
+from gpustack.policy.loading.derived import whole_artifact
 from tests.components.common import spec
 
 URL = "https://git.example.com/platform/gpu.git"

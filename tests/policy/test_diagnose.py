@@ -14,7 +14,7 @@ from pydantic import BaseModel, ValidationError
 from gpustack.catalog import chart
 from gpustack.model import Finding, InputError, Location
 from gpustack.policy.language.spec import ClusterPolicySpec
-from gpustack.policy.loading import defaults, diagnose, suggest
+from gpustack.policy.loading import defaults, derived, diagnose, suggest
 from gpustack.policy.loading.layers import Part, merge
 from gpustack.policy.loading.load import load
 from gpustack.policy.loading.suggest import remedy
@@ -325,7 +325,7 @@ def test_a_default_that_is_wrong_says_whose_it_is(fleet: Fleet, monkeypatch: pyt
 
 def test_a_derived_value_that_is_wrong_says_from_what(fleet: Fleet, monkeypatch: pytest.MonkeyPatch) -> None:
     """A derived default is told at what it was derived from."""
-    rule = lambda spec: iter([defaults.Derived(("mig", "strategy"), 3, ("nodePools", 0))])  # noqa: E731
+    rule = lambda spec: iter([derived.Derived(("mig", "strategy"), 3, ("nodePools", 0))])  # noqa: E731
     monkeypatch.setattr(defaults, "DERIVED", (rule,))
     found = fleet.mistake("  nodePools:\n  - name: a\n")
     assert found.location == Location("prod.yaml", BODY + 1, 5, "  - name: a")

@@ -45,7 +45,7 @@ def test_the_charts_defaults() -> None:
     assert found["draDriver"] == {"computeDomains": {"enabled": True}, **image, "imagePullPolicy": "IfNotPresent"}
     assert found["dcgm"]["enabled"] is False
     assert found["dcgm"]["version"] == "4.6.0-1-ubuntu24.04"
-    assert found["dcgmExporter"]["service"] == {"internalTrafficPolicy": "Cluster"}
+    assert found["dcgmExporter"]["service"] == {"type": "ClusterIP", "internalTrafficPolicy": "Cluster"}
     assert found["dcgmExporter"]["serviceMonitor"]["interval"] == "15s"
     assert found["hostPaths"] == {"kubeletRootDir": "/var/lib/kubelet", "driverInstallDir": "/run/nvidia/driver"}
     assert found["daemonsets"]["priorityClassName"] == "system-node-critical"

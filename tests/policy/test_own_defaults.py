@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 from gpustack.api import node_policy
 from gpustack.catalog import defaults, releases
-from gpustack.model import Path
+from gpustack.model import Path, dotted
 from gpustack.policy.help.describe import descriptions, nested
 from gpustack.policy.language.base import Section
 from gpustack.policy.language.reconciler import Reconciler
@@ -17,6 +18,7 @@ from gpustack.policy.language.spec import ClusterPolicySpec
 from gpustack.policy.language.verify import Verify
 from gpustack.policy.loading.defaults import assemble
 from gpustack.policy.loading.layers import Part
+from gpustack.policy.loading.suggest import all_paths
 from gpustack.reconciler.core.record import Finish
 
 PINS: dict[str, Any] = {"release": "v26.7.0", "cluster": {"kubernetesVersion": "1.34"}}
@@ -140,3 +142,114 @@ def test_the_documentation_says_them(path: str) -> None:
     text = descriptions(model)[last].replace("\n", " ").replace("`", "")
     shown = {True: "true", False: "false"}.get(value, str(value)) if isinstance(value, bool) else str(value)
     assert re.search(rf"Absent(?: or empty)?: (?:the default of the release, )?{re.escape(shown)}(?!\w)", text), text
+
+
+EVERYTHING: dict[str, Any] = {
+    **PINS,
+    "gpuCluster": {},
+    "computeDomains": {},
+    "reconciler": {"health": {}},
+    "gitops": {"argocd": {}, "flux": {}, "repository": {"url": "https://git.example.com/a.git"}},
+    "alerts": {},
+    "dashboards": {},
+    "verify": {},
+    "tenancy": {},
+    "kubevirt": {},
+    "drivers": [{"name": "a"}],
+    **{name: {"config": {"data": {"a": "b"}}} for name in ("devicePlugin", "dcgmExporter", "vgpuDeviceManager")},
+    "migManager": {"config": {"data": {"a": "b"}}, "gpuClientsConfig": {"data": {"a": "b"}}},
+}
+"""What has a default only where something else is said."""
+
+
+OF_OTHERS = {
+    name: reason
+    for reason, names in {
+        "a part of an object that goes into manifests as written; the API server or Prometheus fills the rest": """
+            EnvVar ResourceRequirements Toleration PodSecurityContext AppArmorProfile SELinuxOptions SeccompProfile
+            WindowsOptions Probe RestartingProbe Relabeling Window RemoteKey""",
+        "Karpenter's, cluster-autoscaler's or the cloud's, in whose words `gpustack nodes` and the render say it": """
+            Karpenter NodeClass NodeGroup""",
+        "of each alert, which says it in the table of docs/alerts.md": "AlertSettings PoolAlert",
+    }.items()
+    for name in names.split()
+}
+"""Models whose fields somebody else fills in."""
+SAID_OTHERWISE = {
+    **dict.fromkeys(
+        ["vgpuManager.repository", "vgpuManager.version", "kataManager.repository", "kataManager.image"],
+        "no release has such an image, and a rule asks for one",
+    ),
+    "kataManager.version": "no release has such an image, and a rule asks for one",
+    "operator.metrics.serviceMonitor.interval": "the operator isn't there",
+    "operator.metrics.serviceMonitor.scrapeTimeout": "the operator isn't there",
+    "nodePools[].containerRuntime": "the cluster's, of the same name",
+    "nodePools[].upgrade.maxUnavailable": "the cluster's, of the same name",
+    "nodePools[].upgrade.maxParallel": "the cluster's, of the same name",
+    "dashboards.namespace": "that of the stack is `cluster.namespace`",
+    "tenancy.tenants[].namespace": "the item's own name",
+    "kubevirt.pciDevices": "a list that follows from all pools",
+    "kubevirt.mediatedDevices": "a list that follows from all pools",
+    "reconciler.health.owner": "where somebody else may do so, a rule (GPU844) asks who it is",
+    "reconciler.health.reportOnlyUntil": "a day that the cluster knows",
+    "gitops.argocd.project": "an object that is rendered, called after the cluster, which is no part of a spec",
+    "gitops.flux.source": "an object that is rendered, called after the cluster, which is no part of a spec",
+    "nodePools[].arch": "that of the board, which the pool's GPU tells",
+    "cluster.crds": "of each CRD alone",
+    "carried[].called": "of each DaemonSet alone",
+    "carried[].digest": "computed of each DaemonSet",
+    "carried[].tolerations": "the field above it in the description",
+}
+NO_VALUE = re.compile(
+    r"(none|no|not|nothing|nobody|any|all|every|tags alone|as (said|it is|long as they do)|never|the built-in ones?|"
+    r"see the other two|one pod per GPU|(the )?GPUs stay whole|the \w+'s own|the system's own|the plain behaviour|"
+    r"the data source knows one|others bring|whoever comes|the device plugin offers|the list is left|its configuration|"
+    r"ownership stays|the operator's order|they hold it up|Flux('s own| runs)|alerts name|the cluster is not|"
+    r"what gpustack)\b"
+)
+"""How a description says that absence is a state and no value that could be written instead."""
+
+
+def leaves(model: type[Section], path: str, above: tuple[type[Section], ...]) -> Iterator[tuple[str, str, Any, str]]:
+    """Every field of the language from MODEL at PATH down that says what its absence means: its path, its model, the
+    default of the model, and what it says."""
+    for name, field in model.model_fields.items():
+        here = f"{path}.{name}" if path else name
+        said = re.search(r"Absent(?: or empty)?(?::| is) (.*)", descriptions(model)[name])
+        if said and not field.is_required():
+            yield here, model.__name__, field.get_default(call_default_factory=True), said[1]
+        for inner in nested(field.annotation):
+            if inner not in above:
+                yield from leaves(inner, here + "[]" * ("list[" in str(field.annotation)), (*above, inner))
+
+
+def test_explain_shows_every_default() -> None:
+    """What a field's text says that its absence means is shown by `explain` with its source, wherever that is a value:
+    by a part of the policy, or by the model. Else the text names another field, or the lists above say why not.
+    """
+    merged = [assemble([Part("policy", "", EVERYTHING | {"release": name})])[0] for name in releases.names()]
+    shown = {re.sub(r"\[\d+\]", "[]", dotted(path)) for each in merged for path in each.origins}
+    sections = {shorter for path in shown for shorter in (path, *prefixes(path))}
+    fields = set(all_paths(ClusterPolicySpec))
+    silent = {
+        path: said
+        for path, model, default, said in leaves(ClusterPolicySpec, "", (ClusterPolicySpec,))
+        if default in (None, {}, [])
+        and path not in sections
+        and model not in OF_OTHERS
+        and path not in SAID_OTHERWISE
+        and not path.startswith("nodePools[].driver.")  # over the field of `driver` of the same name
+        and not NO_VALUE.match(said)
+        and not any(
+            f"{where}{name}" in fields
+            for name in re.findall(r"`([\w.]+)`", said)
+            for where in ("", path[: path.rfind(".") + 1])
+        )
+    }
+    assert silent == {}
+
+
+def prefixes(path: str) -> Iterator[str]:
+    """The sections that PATH is in."""
+    for match in re.finditer(r"\.|\[\]", path):
+        yield path[: match.start()]

@@ -154,7 +154,7 @@ def pod_labels(cluster: Cluster) -> Iterator[Hit]:
         return
     for one in expressions(spec):
         for label in one.names.labels if one.about_gpus else ():
-            right = _right_label(label, honored=bool(monitor.honorLabels))
+            right = _right_label(label, honored=monitor.honorLabels)
             if right:
                 state = "honorLabels is true" if monitor.honorLabels else "honorLabels is not true"
                 why = (

@@ -35,7 +35,7 @@ def exporting(spec: ClusterPolicySpec) -> bool:
 
 def monitored(spec: ClusterPolicySpec) -> bool:
     """Whether the exporter's ServiceMonitor is rendered."""
-    return exporting(spec) and bool(spec.cluster.monitoring) and bool(telemetry(spec).exporter.serviceMonitor.enabled)
+    return exporting(spec) and bool(spec.cluster.monitoring) and telemetry(spec).exporter.serviceMonitor.enabled
 
 
 @rule("GPU601", "warning")
@@ -86,7 +86,7 @@ def monitor_in_vain(written: Written) -> Iterator[Hit]:
     path = f"{whose}dcgmExporter.serviceMonitor.enabled"
     by_user = written.by_user(path) or written.by_user("spec.dcgmExporter.serviceMonitor.enabled")
     asked = exporting(spec) and exporter.serviceMonitor.enabled and by_user
-    if asked and spec.cluster.monitoring is None:
+    if asked and not (spec.cluster.monitoring or written.by_user("spec.cluster.monitoring")):
         yield Hit(path, "the ServiceMonitor is not rendered")
 
 

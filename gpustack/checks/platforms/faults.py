@@ -94,9 +94,7 @@ def _of_component(spec: ClusterPolicySpec, fault: Fault, path: str) -> Iterator[
 
 
 def _runs(spec: ClusterPolicySpec, runtime: str) -> bool:
-    named = [spec.cluster.containerRuntime, *(pool.containerRuntime for pool in spec.nodePools)]
-    known = [name for name in named if name]
-    return not resolve(spec).on_openshift and (not known or any(name.startswith(runtime) for name in known))
+    return runtime in ({pool.engine for pool in resolve(spec).pools} or {resolve(spec).engine})
 
 
 def _shows(spec: ClusterPolicySpec, pool: NodePool, where: Mapping[str, Any]) -> bool:

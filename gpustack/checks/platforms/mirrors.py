@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ...catalog import releases
 from ...catalog._lookup import nearest
 from ...cluster.resolve import Cluster, resolve
 from ...model import Body, dotted, few
@@ -78,26 +77,19 @@ def references(spec: ClusterPolicySpec) -> Iterator[str]:
     """Every image that SPEC names, in sections on or off and by whole references, before mirrors and the suffixes of
     operating systems.
     """
-    release = releases.release(spec.release)
-    defaults = {"nfd": release.nfd_image, "computeDomains": release.images.get("gpuCluster.draDriver")}
     for name in images.SECTIONS:
         section: Any = spec
         for step in name.split("."):
             section = getattr(section, step, None)
-        yield from _composed(section, defaults.get(name))
+        yield from _composed(section)
     for driver in spec.drivers:
-        for part, default in (
-            (driver, "driver"),
-            (driver.manager, "driver.manager"),
-            (driver.gds, "gds"),
-            (driver.gdrcopy, "gdrcopy"),
-        ):
-            yield from _composed(part, None if part.image else release.images.get(default))
+        for part in (driver, driver.manager, driver.gds, driver.gdrcopy):
+            yield from _composed(part)
     for resolved in resolve(spec).drivers:
         if reference := images.composed(*(resolved.values[name] for name in ("repository", "image", "version"))):
             yield reference
     for pool in spec.nodePools:
-        yield from _composed(pool.driver.manager if pool.driver else None, None)
+        yield from _composed(pool.driver.manager if pool.driver else None)
     yield from whole(spec)
 
 
@@ -110,11 +102,7 @@ def whole(spec: ClusterPolicySpec) -> Iterator[str]:
     yield from (each.artifacts.url for each in spec.kataManager.config.runtimeClasses if each.artifacts)
 
 
-def _composed(section: Any, default: releases.Image | None) -> Iterator[str]:
-    """The reference that SECTION makes, with what it doesn't say from DEFAULT; none where a part is missing."""
-    parts = []
-    for name in ("repository", "image", "version"):
-        value = getattr(section, name, None)
-        parts.append(getattr(default, name, None) if value is None else value)
-    if reference := images.composed(*parts):
+def _composed(section: Any) -> Iterator[str]:
+    """The reference that SECTION makes; none where a part is missing."""
+    if reference := images.composed(*(getattr(section, name, None) for name in ("repository", "image", "version"))):
         yield reference

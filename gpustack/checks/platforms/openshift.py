@@ -34,7 +34,7 @@ def namespace_of_openshift(cluster: Cluster) -> Iterator[Hit]:
     spec = cluster.spec
     if not cluster.on_openshift or spec.cluster.namespace == NAMESPACE:
         return
-    lost = ["metrics are not scraped by OpenShift's own Prometheus"] if spec.cluster.monitoring is not False else []
+    lost = ["metrics are not scraped by OpenShift's own Prometheus"] if spec.cluster.monitoring else []
     lost += ["psa.enabled has no effect"] if spec.psa.enabled else []
     if lost:
         yield hit("spec.cluster.namespace", namespace=spec.cluster.namespace, lost=" and ".join(lost), usual=NAMESPACE)

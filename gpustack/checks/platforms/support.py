@@ -132,7 +132,7 @@ def runtime_in_table(cluster: Cluster) -> Iterator[Hit]:
         elif name == "containerd" and outside(version, low, high):
             yield hit(path, "containerd", release=spec.release, low=low, high=high, version=shown(version))
     for index, pool in _pools(spec):
-        runtime = pool.containerRuntime or spec.cluster.containerRuntime or ""
+        runtime = pool.containerRuntime or spec.cluster.containerRuntime
         if runtime.startswith("cri") and pool.os in WITHOUT_CRIO:
             yield hit(f"spec.nodePools[{index}].os", "crio", system=pool.os, pool_name=pool.name)
 
@@ -160,10 +160,7 @@ def nri_needs_a_newer_runtime(cluster: Cluster) -> Iterator[Hit]:
         return
     if not releases.release(spec.release).traits.toolkit_nri_namespace:
         yield hit("spec.cdi.nriPluginEnabled", "release", release=spec.release)
-    default: dict[str, tuple[str, Numbers]] = (
-        {"spec.cdi.nriPluginEnabled": ("cri-o", ())} if cluster.on_openshift else {}
-    )
-    for path, (name, said) in (runtimes(spec) or default).items():
+    for path, (name, said) in runtimes(spec).items():
         version = said or (numbers(spec.cluster.kubernetesVersion)[:2] if name == "cri-o" else ())
         if (name == "containerd" and version and not _has_nri(version)) or (
             name == "cri-o" and () < version < NRI_CRIO

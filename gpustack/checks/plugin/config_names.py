@@ -97,9 +97,9 @@ def contradictory_config(cluster: Cluster) -> Iterator[Hit]:
     """A ConfigMap that is given through the wrong fields."""
     spec = cluster.spec
     for path, config in named_configs(spec):
-        if config.create is False and config.data:
+        if config.data and not config.create:
             yield hit(f"{path}.data", "create")
-        if config.data and config.create is not False and _brought(spec, config.name or ""):
+        if config.data and config.create and _brought(spec, config.name or ""):
             yield hit(f"{path}.data", "twice", config=config.name)
     config = spec.devicePlugin.config
     by_pools = any(pool.sharing.timeSlicing or pool.sharing.mps for pool in spec.nodePools)

@@ -100,8 +100,8 @@ def nvidia_devices(spec: ClusterPolicySpec) -> Iterator[tuple[str, str, str, boo
         vendor, _, device = pci.selector.partition(":")
         if vendor == gpus.VENDOR:
             formed = kubevirt.pci_resource(device) if kubevirt.known(device) else pci.resourceName
-            yield f"spec.kubevirt.pciDevices[{index}]", pci.resourceName, formed, bool(pci.externalResourceProvider)
+            yield f"spec.kubevirt.pciDevices[{index}]", pci.resourceName, formed, pci.externalResourceProvider
     for index, mediated in enumerate(section.mediatedDevices):
         if mediated.name.startswith(("NVIDIA ", "GRID ")):
-            formed, external = kubevirt.vgpu_resource(mediated.name), bool(mediated.externalResourceProvider)
+            formed, external = kubevirt.vgpu_resource(mediated.name), mediated.externalResourceProvider
             yield f"spec.kubevirt.mediatedDevices[{index}]", mediated.resourceName, formed, external

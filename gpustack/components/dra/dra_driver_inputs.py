@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import dataclasses
 from typing import Any
 
 from ...api import keys
-from ...catalog import gpus, releases
+from ...catalog import gpus
 from ...cluster.resolve import Cluster, resolve
 from ...cluster.scheduling import arch_of
 from ...model import Finding, FindingsError
@@ -92,16 +91,10 @@ def beside_plugin(spec: ClusterPolicySpec) -> DraDriverInputs:
 
     GFD, where it runs, labels nodes with their NVLink partition; two writers of one label would fight.
     """
-    section, known = spec.computeDomains, releases.release(spec.release).images.get(IMAGE)
-    given = {
-        name: value
-        for name, value in (("repository", section.repository), ("image", section.image), ("version", section.version))
-        if value is not None
-    }
-    source = dataclasses.replace(known or releases.Image(None, "", None), **given)
+    section = spec.computeDomains
     return DraDriverInputs(
         common=Common.from_cluster(resolve(spec)),
-        image=image(spec, source, "computeDomains"),
+        image=image(spec, section, "computeDomains"),
         pull_policy=pull_policy(section.imagePullPolicy),
         pull_secrets=tuple(section.imagePullSecrets),
         feature_gates=section.featureGates,

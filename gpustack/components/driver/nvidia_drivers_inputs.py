@@ -12,11 +12,12 @@ from typing import Any
 
 from ...api import keys
 from ...catalog import drivers
-from ...catalog.releases import UnknownImage, release
+from ...catalog.releases import release
 from ...cluster.pool import Pool
 from ...cluster.resolve import Cluster, resolve
 from ...model import Finding, FindingsError, numbers
 from ...policy.language import images, reconciler
+from ...policy.language.base import own
 from ...policy.language.nvidia_driver import NvidiaDriver
 from ...policy.language.spec import ClusterPolicySpec
 from ..parts.common_inputs import Common, Inputs, dump, dumped
@@ -57,7 +58,7 @@ class NvidiaDriverInputs(Inputs):
     labels: dict[str, str] = {}
     annotations: dict[str, str] = {}
     tolerations: tuple[dict[str, Any], ...] = (TOLERATION,)
-    priority_class: str = "system-node-critical"
+    priority_class: str = own("drivers[].priorityClassName")
     security_context: dict[str, Any] | None = None
     pods: tuple[DriverPod, ...]
 
@@ -118,7 +119,7 @@ def of_driver(view: DriverView, driver: NvidiaDriver) -> NvidiaDriverInputs:
         labels={key: value for key, value in driver.labels.items() if not reserved(key)},
         annotations=driver.annotations,
         tolerations=tolerations(driver),
-        **({"priority_class": driver.priorityClassName} if driver.priorityClassName else {}),
+        priority_class=driver.priorityClassName,
         security_context=dump(driver.podSecurityContext),
         pods=pods,
     )
@@ -138,10 +139,8 @@ def view_of(cluster: Cluster, index: int, pools: list[Pool]) -> DriverView:
     """Number INDEX of `drivers`, for POOLS."""
     from ...policy.language.driver import Driver
 
-    spec, driver = cluster.spec, cluster.spec.drivers[index]
+    driver = cluster.spec.drivers[index]
     said = driver.model_dump(exclude_unset=True, include=set(Driver.model_fields) - {"livenessProbe", "readinessProbe"})
-    said |= image_of(spec, driver, "driver") if driver.driverType == "gpu" else {}
-    said["manager"] = {**said.get("manager", {}), **image_of(spec, driver.manager, "driver.manager")}
     licence = driver.licensingConfig
     said |= {
         "repoConfig": {"configMapName": driver.repoConfig.name},
@@ -149,12 +148,8 @@ def view_of(cluster: Cluster, index: int, pools: list[Pool]) -> DriverView:
         "licensingConfig": {
             "configMapName": licence.name,
             "secretName": licence.secretName,
-            "nlsEnabled": licence.nlsEnabled is not False,
+            "nlsEnabled": licence.nlsEnabled,
         },
-    }
-    modules = {
-        name: getattr(driver, name).model_copy(update=image_of(spec, getattr(driver, name), name))
-        for name in ("gds", "gdrcopy")
     }
 
     def at(field: str) -> str:
@@ -162,30 +157,12 @@ def view_of(cluster: Cluster, index: int, pools: list[Pool]) -> DriverView:
         before, after = next(moved, ("", ""))
         return f"drivers[{index}].{after}{field.removeprefix(before)}" if before else field
 
-    return DriverView(cluster, Driver.model_validate(said), modules["gds"], modules["gdrcopy"], tuple(pools), at)
-
-
-def image_of(spec: ClusterPolicySpec, section: Any, path: str) -> dict[str, str]:
-    """What SECTION lacks of its image, from the release's image for PATH; nothing where it names an image itself.
-
-    The operator has no such default for drivers: there a driver without an image is an error (10.1).
-    """
-    if section.image:
-        return {}
-    try:
-        known = release(spec.release).image(path)
-    except UnknownImage:
-        return {}
-    fields = {"repository": known.repository, "image": known.image, "version": known.version}
-    return {name: value for name, value in fields.items() if value and not getattr(section, name)}
+    return DriverView(cluster, Driver.model_validate(said), driver.gds, driver.gdrcopy, tuple(pools), at)
 
 
 def own_settings(view: DriverView, driver: NvidiaDriver) -> DriverCommon:
     """The settings of DRIVER, which VIEW is of, with the rules of 10.3."""
     base, kind, building = settings(view), driver.driverType, not driver.usePrecompiled
-    probe = driver.startupProbe
-    given = {name: number for name in PROBE_DEFAULTS if (number := getattr(probe, name, None))}
-    startup = {**PROBE_DEFAULTS, **given} if probe else {} if building else {"initialDelaySeconds": 5}
     secrets = [*driver.imagePullSecrets, *driver.manager.imagePullSecrets]
     for module in (driver.gds, driver.gdrcopy):
         secrets += module.imagePullSecrets if module.enabled else ()
@@ -196,9 +173,9 @@ def own_settings(view: DriverView, driver: NvidiaDriver) -> DriverCommon:
             "manager": base.manager.model_copy(update={"pull_policy": base.manager.pull_policy or "IfNotPresent"}),
             "pull_secrets": tuple(secrets),
             "args": ("init", *base.args),
-            "host_sources": bool(driver.rdma.useHostMofed),
+            "host_sources": driver.rdma.useHostMofed,
             "secret_env": driver.secretEnv or "",
-            "startup": startup,
+            "startup": {**PROBE_DEFAULTS, **base.startup},
             **(in_order(openshift(view.spec)) if building and toolkits(view.spec) else facts),
         }
     )

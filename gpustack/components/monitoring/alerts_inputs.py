@@ -83,7 +83,7 @@ def from_cluster(cluster: Cluster) -> AlertsInputs | None:
         operations=runs(spec),
         stuck_seconds=stuck(spec.reconciler) if spec.reconciler else 0,
         probe=probe(cluster),
-        honor_labels=bool(cluster.stack.dcgmExporter.serviceMonitor.honorLabels),
+        honor_labels=cluster.stack.dcgmExporter.serviceMonitor.honorLabels,
         reader=spec.cluster.monitoring or True,
     )
 

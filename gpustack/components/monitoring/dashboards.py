@@ -26,7 +26,6 @@ from ..component import Component
 from ..parts.kube import config_map, metadata
 from .dashboards_inputs import DashboardsInputs
 
-SIDECAR, GRAFANAS = {"grafana_dashboard": "1"}, {"dashboards": "grafana"}
 """What the sidecar of Grafana's chart looks for, unless told otherwise; a Grafana of the operator's documentation."""
 SOURCE = DataSourceRef(type_val="prometheus", uid="$datasource")
 """What viewers choose. Without braces: Flux takes ${...} for a variable of its own."""
@@ -52,7 +51,7 @@ class Dashboards(Component[DashboardsInputs]):
 def manifest(name: str, text: str, said: Policy, namespace: str) -> Body:
     """The object NAME that brings the dashboard TEXT to Grafana."""
     if said.output == "configMap":
-        made = config_map(name, namespace, {f"{name}.json": text}, labels=said.labels or SIDECAR)
+        made = config_map(name, namespace, {f"{name}.json": text}, labels=said.labels)
         made["metadata"] |= {"annotations": {"grafana_folder": said.folder}} if said.folder else {}
         return made
     return {
@@ -61,7 +60,7 @@ def manifest(name: str, text: str, said: Policy, namespace: str) -> Body:
         "metadata": metadata(name, namespace, labels=said.labels),
         "spec": {
             "allowCrossNamespaceImport": True,
-            "instanceSelector": {"matchLabels": said.instanceSelector or GRAFANAS},
+            "instanceSelector": {"matchLabels": said.instanceSelector},
             **({"folder": said.folder} if said.folder else {}),
             "json": text,
         },

@@ -32,5 +32,5 @@ def from_cluster(cluster: Cluster) -> DashboardsInputs | None:
         said=spec.dashboards,
         stack=spec.cluster.namespace,
         lacking=tuple(dashboards.lacking(cluster, served(spec))),
-        honor_labels=bool(cluster.stack.dcgmExporter.serviceMonitor.honorLabels),
+        honor_labels=cluster.stack.dcgmExporter.serviceMonitor.honorLabels,
     )

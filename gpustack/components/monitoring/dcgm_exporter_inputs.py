@@ -51,7 +51,7 @@ class DcgmExporterInputs(OperandInputs):
     pod_uid: bool = False
     pod_label_allowlist: tuple[str, ...] = ()
     kubelet_dir: str = own("hostPaths.kubeletRootDir")
-    service_type: str = ""
+    service_type: str = "ClusterIP"
     service_traffic: str = ""
     monitor: Monitor | None = None
     rules: bool = False
@@ -78,7 +78,7 @@ def from_cluster(cluster: Cluster) -> DcgmExporterInputs | None:
         pod_uid=section.enablePodUID,
         pod_label_allowlist=tuple(section.podLabelAllowlistRegex),
         kubelet_dir=cluster.stack.hostPaths.kubeletRootDir,
-        service_type=service.type or "",
+        service_type=service.type,
         service_traffic=service.internalTrafficPolicy or "",
         monitor=monitor(cluster),
         rules=prometheus_rules(spec),
@@ -108,7 +108,7 @@ def monitor(cluster: Cluster) -> Monitor | None:
     return Monitor(
         interval=options.interval or "",
         scrape_timeout=options.scrapeTimeout or "",
-        honor_labels=bool(options.honorLabels),
+        honor_labels=options.honorLabels,
         relabelings=dumped(options.relabelings),
         labels={**cluster.spec.cluster.monitoringLabels, **options.additionalLabels},
         reader=reader,

@@ -26,7 +26,7 @@ def from_cluster(cluster: Cluster) -> NodeStatusExporterInputs | None:
     shared = operand(spec, section, "nodeStatusExporter")
     return NodeStatusExporterInputs(
         **shared,
-        monitoring=spec.cluster.monitoring or False,
+        monitoring=spec.cluster.monitoring,
         monitoring_labels=spec.cluster.monitoringLabels,
         rules=prometheus_rules(spec),
     )

@@ -6,12 +6,10 @@ Everything else stands on its labels: `pci-10de.present` says that a node has a 
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterator
 from typing import Any, Literal
 
 from ...api import keys
-from ...catalog import releases
 from ...cluster.node_labels import rules_of
 from ...cluster.resolve import Cluster, resolve
 from ...policy.language import guards
@@ -136,13 +134,11 @@ def instance(spec: ClusterPolicySpec) -> Instance:
 
 
 def installation(spec: ClusterPolicySpec) -> Installation:
-    """The inputs of an installation; its image is that of the release where the policy doesn't say otherwise."""
+    """The inputs of an installation."""
     section = spec.nfd
-    source = {"repository": section.repository, "image": section.image, "version": section.version}
-    given = {name: value for name, value in source.items() if value is not None}
     return Installation(
         namespace=spec.cluster.namespace,
-        image=image(spec, dataclasses.replace(releases.release(spec.release).nfd_image, **given), "nfd"),
+        image=image(spec, section, "nfd"),
         pull_policy=pull_policy(section.imagePullPolicy),
         pull_secrets=tuple(section.imagePullSecrets),
         helm_release=section.helmRelease,

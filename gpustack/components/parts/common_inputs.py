@@ -229,7 +229,7 @@ def prometheus_rules(spec: ClusterPolicySpec) -> bool:
     """Whether exporters bring rules for Prometheus: on OpenShift, unless the policy says that nothing monitors there
     (operator.md 1.4).
     """
-    return resolve(spec).on_openshift and spec.cluster.monitoring is not False
+    return resolve(spec).on_openshift and bool(spec.cluster.monitoring)
 
 
 def owned_crds(spec: ClusterPolicySpec, names: tuple[str, ...]) -> tuple[str, ...]:

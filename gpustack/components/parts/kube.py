@@ -113,19 +113,19 @@ def service(
     port_name: str,
     port: int,
     annotations: Mapping[str, str] | None = None,
-    kind: str = "",
+    kind: str = "ClusterIP",
     traffic: str = "",
 ) -> Body:
     """A Service in front of the pods labelled app=NAME.
 
-    KIND and TRAFFIC ("" = the API's default) are type and internalTrafficPolicy.
+    KIND and TRAFFIC ("" = the API's default) are type and internalTrafficPolicy. The API's own type isn't written.
     """
     return {
         "apiVersion": "v1",
         "kind": "Service",
         "metadata": metadata(name, namespace, labels={"app": name}, annotations=annotations),
         "spec": sparse(
-            type=kind,
+            type=kind if kind != "ClusterIP" else "",
             internalTrafficPolicy=traffic,
             selector={"app": name},
             ports=[{"name": port_name, "port": port, "targetPort": port, "protocol": "TCP"}],

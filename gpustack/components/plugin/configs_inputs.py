@@ -115,11 +115,7 @@ def plugin_config_of(pool: Pool) -> dict[str, Any]:
     kind = "mps" if sharing.mps else "timeSlicing"
     how = sharing.mps or sharing.timeSlicing
     assert how is not None, "only pools that share get here"  # noqa: S101 - narrows the type
-    options = {
-        name: value
-        for name in ("renameByDefault", "failRequestsGreaterThanOne")
-        if (value := getattr(how, name)) is not None
-    }
+    options = how.model_dump(exclude_defaults=True, exclude={"replicas"})  # the plugin's own defaults are the policy's
     resources = [{"name": name, "replicas": how.replicas} for name in resources_of(pool)]
     return {"version": "v1", "sharing": {kind: {**options, "resources": resources}}}
 
@@ -279,7 +275,7 @@ def inline(spec: ClusterPolicySpec, config: NamedConfigs, name: str) -> InEffect
     """The ConfigMap of a component's `config`: from its data (called NAME unless it has a name), else by name. One that
     is to be created, and has a name and no data, is empty, as the chart's.
     """
-    if (config.data and config.create is not False) or (config.create and config.name):
+    if config.create and (config.data or config.name):
         return InEffect(config.name or name, dict(config.data or {}))
     known = next(
         (

@@ -103,7 +103,7 @@ def from_cluster(cluster: Cluster) -> ReconcilerInputs | None:
         kured=(section.kured.namespace, section.kured.name) if section.kured else None,
         runtime_classes=runtime_classes.of_containers(cluster),
         flow_schema=section.flowSchema,
-        monitoring=spec.cluster.monitoring or False,
+        monitoring=spec.cluster.monitoring,
         monitoring_labels=spec.cluster.monitoringLabels,
         stuck_seconds=stuck(section),
         alerts=not (spec.alerts and spec.alerts.enabled),

@@ -81,7 +81,7 @@ def permitted(
     devices = {selector: Device(selector=selector, resource=resource, external=external) for selector, resource in ours}
     for selector, device in extra:
         devices[selector] = Device(
-            selector=selector, resource=device.resourceName, external=bool(device.externalResourceProvider)
+            selector=selector, resource=device.resourceName, external=device.externalResourceProvider
         )
     return tuple(devices[selector] for selector in sorted(devices))
 

@@ -134,12 +134,17 @@ def _no_item(path: Path, step: str | int, names: list[str], length: int) -> Inpu
 
 def _unset(loaded: Loaded, path: Path) -> InputError:
     """PATH is not in the effective spec: it is either not set, or there is no such thing."""
+    from gpustack.policy.help.describe import descriptions
+    from gpustack.policy.language.base import Section
     from gpustack.policy.language.spec import ClusterPolicySpec
-    from gpustack.policy.loading.suggest import by_chart, keys_at, nearest_paths
+    from gpustack.policy.loading.suggest import by_chart, models_at, nearest_paths
 
     shown = dotted(path)
-    if path and path[-1] in set(keys_at(ClusterPolicySpec, path[:-1])):
+    models = [model for model in models_at(ClusterPolicySpec, path[:-1]) if issubclass(model, Section)]
+    if text := next((texts[path[-1]] for texts in map(descriptions, models) if path[-1] in texts), ""):
+        absent = re.search(r"Absent.*", text)
         what, remedy = f"spec.{shown} is not set", "set it in the policy if you need it"
+        what = f"{what}. {absent[0]}" if absent else what
         why = f"neither {loaded.file} nor its layers, platform and release give it a value"
         return NotSetError.of("GPU019", what, path=f"spec.{shown}", why=why, remedy=remedy)
     near = nearest_paths(ClusterPolicySpec, re.sub(r"\[[^\]]*\]", "[]", shown))

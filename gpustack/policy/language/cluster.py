@@ -88,12 +88,12 @@ class ClusterFacts(Section):
     platform: DnsLabel | None = None
     """Kind of platform, which changes defaults: `eks-al2023`, `gke-cos`, `rke2`, ... Absent or `generic`: no
     changes."""
-    containerRuntime: ContainerRuntime | None = None
+    containerRuntime: ContainerRuntime = "containerd"
     """Container runtime of the nodes: `containerd`, `cri-o` or `docker`, with the version if you like:
     `containerd://1.7.27`. Absent: containerd; on OpenShift always CRI-O."""
     namespace: DnsLabel = "gpu-operator"
     """Namespace that everything namespaced is rendered into. Absent: gpu-operator; on OpenShift nvidia-gpu-operator."""
-    monitoring: Monitoring | None = None
+    monitoring: Monitoring = False
     """Whether the CRDs of the Prometheus operator are in the cluster, so that ServiceMonitors and PrometheusRules are
     rendered; `victoria-metrics` where those of its operator are (VMServiceScrape, VMRule), `google-managed` where
     Google's managed Prometheus collects (PodMonitoring, ClusterRules). Absent: false; on OpenShift true."""

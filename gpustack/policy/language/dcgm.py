@@ -51,14 +51,14 @@ class ServiceMonitor(Section):
     """A ServiceMonitor of the Prometheus operator. It is rendered only where `cluster.monitoring` says that its CRD is
     there."""
 
-    enabled: bool | None = None
+    enabled: bool = False
     """Whether it is rendered. Absent: the default of the release."""
     interval: Duration | None = None
     """Time between scrapes, such as 15s. Absent or empty: the default of the release, or Prometheus' own."""
     scrapeTimeout: Duration | None = None
     """Time after which a scrape counts as failed; at most the interval. Absent or empty: the default of the release, or
     Prometheus' own."""
-    honorLabels: bool | None = None
+    honorLabels: bool = False
     """Whether labels of the exporter win over those of the scrape. Absent: false."""
     additionalLabels: Labels = mapping()
     """Labels of the ServiceMonitor itself, by which Prometheus selects it. Absent: none."""
@@ -88,7 +88,9 @@ class HpcJobMapping(Section):
 class ExporterService(Section):
     """The Service in front of the exporter."""
 
-    type: Literal["ClusterIP", "NodePort", "LoadBalancer", ""] | None = None
+    type: Annotated[Literal["ClusterIP", "NodePort", "LoadBalancer"], Own("dcgmExporter.service.type")] = own(
+        "dcgmExporter.service.type"
+    )
     """Type of the Service. Absent or empty: ClusterIP."""
     internalTrafficPolicy: Literal["Cluster", "Local", ""] | None = None
     """Whether clients reach the exporters of all nodes or only their own node's. Absent or empty: the default of the

@@ -16,7 +16,7 @@ class NamedConfigs(Section):
 
     name: ObjectName | None = None
     """Name of the ConfigMap in the operator's namespace. Absent or empty: none, nodes get the plain behaviour."""
-    create: bool | None = None
+    create: bool = False
     """Whether the ConfigMap is rendered from `data`; otherwise it exists already. Absent: true where there is
     `data`."""
     data: ConfigData = mapping()

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 class Compat(Section):
     """What other software finds of the operator where it looks for one. Nothing here acts on it."""
 
-    clusterPolicy: bool | None = None
+    clusterPolicy: bool = False
     """Whether the effective settings are rendered as an inert ClusterPolicy of the operator, with an open definition of
     its kind, for programs that read one. Not where an operator runs. Absent: false."""
 

@@ -27,7 +27,7 @@ class PermittedDevice(Section):
 
     resourceName: Annotated[str, RESOURCE]
     """Resource that virtual machines ask for, such as `nvidia.com/GA102GL_A10` or `nvidia.com/NVIDIA_A10-24Q`."""
-    externalResourceProvider: bool | None = None
+    externalResourceProvider: bool = False
     """Whether a device plugin other than KubeVirt's own offers the resource. Absent: false."""
 
 

@@ -42,7 +42,7 @@ def _toml(text: str) -> str:
 class NodeHost(Section):
     """What is set up on the nodes of a pool before Kubernetes starts there."""
 
-    blockNouveau: bool | None = None
+    blockNouveau: bool = False
     """Whether the kernel's own driver for NVIDIA's GPUs is kept from loading. Absent: false."""
     iommu: Literal["intel", "amd"] | None = None
     """Turns on the IOMMU of processors of this vendor, in pass-through mode for the host. Absent: as it is."""
@@ -51,14 +51,14 @@ class NodeHost(Section):
     GPUs while the node runs."""
     hugePages: dict[Literal["2Mi", "1Gi"], AtLeast1] = mapping()
     """How many large pages of memory are set aside at boot, by their size. Absent: none."""
-    fabricManager: bool | None = None
+    fabricManager: bool = False
     """Whether the service nvidia-fabricmanager of the node's own driver is on. Absent: false."""
-    maskImex: bool | None = None
+    maskImex: bool = False
     """Whether the service nvidia-imex is kept from starting: with compute domains the DRA driver runs it. Absent:
     false."""
     containerdDropIn: Annotated[Text, AfterValidator(_toml)] | None = None
     """A part of containerd's configuration, as TOML. Absent: none."""
-    pinKernel: bool | None = None
+    pinKernel: bool = False
     """Whether the packages of the pool's `kernel` are held. Absent: false."""
     machineConfigPool: DnsLabel | None = None
     """On OpenShift, the MachineConfigPool of the nodes: its MachineConfig is rendered, and all its nodes reboot.

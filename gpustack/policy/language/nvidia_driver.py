@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import Field
 
-from .base import Section, items, mapping, own, section
+from .base import Own, Section, items, mapping, own, section
 from .daemonsets import PodSecurityContext, Toleration
 from .driver import ConfigMapRef, ModuleType, Rdma, UpgradePolicy
 from .host import GdrCopy, Gds
@@ -66,7 +66,7 @@ class DriverLicensing(Section):
     """ConfigMap with `gridd.conf` and the token; deprecated, use `secretName`. Absent or empty: none."""
     secretName: ObjectName | None = None
     """Secret with `gridd.conf` and, with NLS, `client_configuration_token.tok`. Absent or empty: no licence."""
-    nlsEnabled: bool | None = None
+    nlsEnabled: bool = True
     """Whether the licence comes from the NVIDIA License System. Absent: true."""
 
 
@@ -76,13 +76,13 @@ class NvidiaDriver(Workload):
     name: DnsSubdomain
     """Name of the driver, at most 63 characters: it becomes part of the names of its objects and a label of its
     nodes."""
-    default: bool | None = None
+    default: bool = False
     """Whether it serves the nodes that no other driver selects. Absent: false."""
     driverType: Literal["gpu", "vgpu", "vgpu-host-manager"] = own("drivers[].driverType")
     """Data-centre driver, vGPU guest driver or vGPU host driver. Images of the last two are your own. Absent: gpu."""
     kernelModuleType: ModuleType = own("drivers[].kernelModuleType")
     """Which kernel modules are built: open, proprietary, or the ones that suit GPU and branch. Absent: auto."""
-    usePrecompiled: bool | None = None
+    usePrecompiled: bool = False
     """Whether images with modules built for one kernel are used; `version` is then a branch such as "595". Absent:
     false."""
     useOpenKernelModules: bool | None = None
@@ -97,7 +97,7 @@ class NvidiaDriver(Workload):
     """Annotations of the DaemonSet and its pods. Absent: none."""
     tolerations: list[Toleration] = items()
     """Tolerations of the pods, besides the built-in one for the taint `nvidia.com/gpu`. Absent: none."""
-    priorityClassName: ObjectName | None = None
+    priorityClassName: Annotated[ObjectName, Own("drivers[].priorityClassName")] = own("drivers[].priorityClassName")
     """PriorityClass of the pods. Absent or empty: system-node-critical."""
     podSecurityContext: PodSecurityContext | None = None
     """Security context of the pods. Absent: none."""

@@ -134,8 +134,8 @@ class Component(ImageSource):
 class SideModule(Component):
     """A kernel module that is built in the driver's pod."""
 
-    enabled: bool | None = None
-    """Whether the module is built and loaded. Absent: the default of the release."""
+    enabled: bool = False
+    """Whether the module is built and loaded. Absent: the default of the release, false."""
 
 
 class Workload(Component):

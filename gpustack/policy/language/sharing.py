@@ -58,9 +58,9 @@ class TimeSlicing(Section):
 
     replicas: Replicas
     """How many pods may share one GPU or MIG instance; 2 or more."""
-    renameByDefault: bool | None = None
+    renameByDefault: bool = False
     """Whether shared GPUs are called `nvidia.com/gpu.shared`, so that nobody gets one by accident. Absent: false."""
-    failRequestsGreaterThanOne: bool | None = None
+    failRequestsGreaterThanOne: bool = False
     """Whether pods that ask for more than one share are refused; a second share is not a second GPU. Absent: false."""
 
 
@@ -69,9 +69,9 @@ class Mps(Section):
 
     replicas: MpsReplicas
     """How many pods may share one GPU; 2 to 48 (16 below compute capability 7.5)."""
-    renameByDefault: bool | None = None
+    renameByDefault: bool = False
     """Whether shared GPUs are called `nvidia.com/gpu.shared`, so that nobody gets one by accident. Absent: false."""
-    failRequestsGreaterThanOne: bool | None = None
+    failRequestsGreaterThanOne: bool = True
     """Whether pods that ask for more than one share are refused; plugins before v0.20 always do. Absent: true."""
 
 

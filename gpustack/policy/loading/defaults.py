@@ -10,21 +10,27 @@ exception: the rest of the spec is still validated, and the reader gets all mist
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import functools
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import Any
 
 from gpustack.catalog import defaults as own
 from gpustack.catalog import kubernetes, platforms, releases
 from gpustack.catalog._lookup import UnknownName
 from gpustack.model import Finding, InputError, Location, Path, dotted
-from gpustack.policy.language import images
+from gpustack.policy.loading.derived import (
+    DERIVED,
+    KUBERNETES,
+    RELEASE,
+    Derived,
+    empty_images,
+    further_images,
+    named,
+    to_dict,
+)
 from gpustack.policy.loading.layers import Merged, Part, merge
 
-RELEASE: Path = ("release",)
-KUBERNETES: Path = ("cluster", "kubernetesVersion")
 PLATFORM: Path = ("cluster", "platform")
 OPENSHIFT: Path = ("cluster", "openshift")
 OPERATOR = "operator"
@@ -34,14 +40,6 @@ OWN = "own default"
 GPU_CLUSTER = "gpuCluster"
 SHARED = ("daemonsets", "dcgm", "dcgmExporter", "hostPaths")
 """Sections that both kinds have. Of hostPaths, GPUCluster has no `rootFS`; a rule speaks up where one is set."""
-
-
-class Derived(NamedTuple):
-    """A default that follows from other values: where it goes, the value, and the path that it follows from."""
-
-    path: Path
-    value: Any
-    source: Path
 
 
 def assemble(user: Sequence[Part]) -> tuple[Merged, list[Finding]]:
@@ -64,6 +62,9 @@ def assemble(user: Sequence[Part]) -> tuple[Merged, list[Finding]]:
         operators = Part("release", f"the operator of release {release}", spec, because=RELEASE)
         below = [*own_ones, operators, *preset]
         above = [_derived_part(each) for each in empty_images(written.spec, operators.data)]
+    if release:
+        below.append(further_images(written.spec, release, empty=False))
+        above += [part for part in [further_images(written.spec, release, empty=True)] if part.data]
     derived = derived_parts(written.spec)
     try:
         beside = gpu_cluster(written.spec, [*own_ones, *charts, *preset, *derived], user, release)
@@ -79,101 +80,14 @@ def own_parts(spec: dict[str, Any]) -> list[Part]:
         section = spec.get(rule.name)
         if not rule.kind or (rule.kind == "where" and isinstance(section, dict)):
             parts.append(_own_part(rule.name))
-        elif rule.kind == "each":
-            names = [_dict(item).get("name") for item in _list(section)]
-            if names and all(isinstance(name, str) for name in names):
-                items = [{"name": name, **rule.values} for name in names]
-                parts.append(Part("gpustack", OWN, {rule.name: items}, because=(rule.name,)))
+        elif rule.kind == "each" and (items := [{"name": item["name"], **rule.values} for _, item in named(section)]):
+            parts.append(Part("gpustack", OWN, {rule.name: items}, because=(rule.name,)))
     return parts
 
 
 def derived_parts(spec: dict[str, Any]) -> list[Part]:
     """The defaults that follow from SPEC, which layers and policy say, unvalidated."""
     return [_derived_part(each) for rule in DERIVED for each in rule(spec)]
-
-
-def mig_strategy(spec: dict[str, Any]) -> Iterator[Derived]:
-    """Mixed, if a node has MIG instances of several profiles, or whole GPUs beside instances.
-
-    Pods then tell them apart by resource name. With `single`, the device plugin refuses such a node.
-    """
-    for index, entry in enumerate(_list(spec.get("nodePools"))):
-        pool = _dict(entry)
-        mig = _dict(_dict(pool.get("sharing")).get("mig"))
-        groups = [_dict(group) for group in _list(mig.get("devices"))]
-        shapes = {frozenset(_dict(part.get("layout"))) for part in [*groups, *([mig] if "layout" in mig else [])]}
-        cut = sum(len(_list(group.get("indices"))) for group in groups)
-        per_node = pool.get("gpusPerNode")
-        if groups and isinstance(per_node, int) and per_node > cut:
-            shapes.add(frozenset())  # GPUs in no group stay whole
-        if len(shapes) > 1 or any(len(profiles) > 1 for profiles in shapes):
-            yield Derived(("mig", "strategy"), "mixed", ("nodePools", index, "sharing", "mig"))
-            return
-
-
-def whole_images(spec: dict[str, Any]) -> Iterator[Derived]:
-    """No repository and no version beside an image that is named whole: those of the release are of another image."""
-    for name in images.SECTIONS:
-        path, section = name.split("."), spec
-        for step in path:
-            section = _dict(section.get(step))
-        if images.stands_alone(section):
-            yield Derived((*path,), dict.fromkeys(images.PARTS, ""), (*path, "image"))
-
-
-def empty_images(spec: dict[str, Any], operators: dict[str, Any]) -> Iterator[Derived]:
-    """The image in OPERATORS, what the operator makes of SPEC, where that says empty texts only: an operator can't tell
-    those from absent fields.
-    """
-    for name in images.SECTIONS:
-        section, image = spec, operators
-        for step in name.split("."):
-            section, image = _dict(section.get(step)), _dict(image.get(step))
-        said = {part: section[part] for part in ("image", *images.PARTS) if section.get(part) is not None}
-        if said and not any(said.values()):
-            yield Derived((*name.split("."),), {part: image[part] for part in said if part in image}, RELEASE)
-
-
-def whole_artifact(spec: dict[str, Any]) -> Iterator[Derived]:
-    """Of an OCI artifact all of its tag `latest`: it holds one cluster, and has no branches (gitops.repository)."""
-    from gpustack.policy.language.repository import OCI  # models, which nothing else here needs
-
-    repository = _dict(_dict(spec.get("gitops")).get("repository"))
-    if str(repository.get("url")).startswith(OCI):
-        where = ("gitops", "repository")
-        yield Derived(where, {"revision": "latest", "path": "."}, (*where, "url"))
-
-
-def kubevirt_object(spec: dict[str, Any]) -> Iterator[Derived]:
-    """The object that KubeVirt is configured by: on OpenShift the HyperConverged operator's, which overwrites its."""
-    section, cluster = spec.get("kubevirt"), _dict(spec.get("cluster"))
-    if isinstance(section, dict):
-        named = cluster.get("platform")
-        openshift = named in platforms.names() and platforms.platform(named).openshift
-        openshift = openshift or isinstance(cluster.get("openshift"), dict)
-        target = section.get("target") or ("hyperconverged" if openshift else "kubevirt")
-        name = "kubevirt" if target == "kubevirt" else "kubevirt-hyperconverged"
-        namespace = "openshift-cnv" if openshift and name != target else name
-        yield Derived(("kubevirt",), {"target": target, "name": name, "namespace": namespace}, ("cluster",))
-
-
-def guarding(spec: dict[str, Any]) -> Iterator[Derived]:
-    """Guards are rendered where the API server knows admission policies, and tokens that tell their node."""
-    with contextlib.suppress(InputError):
-        knows = kubernetes.knows_policies(str(_dict(spec.get("cluster")).get("kubernetesVersion")))
-        yield Derived(("guards", "mode"), "Deny" if knows else "Off", KUBERNETES)
-        if isinstance(spec.get("reconciler"), dict):
-            yield Derived(("reconciler", "admissionPolicy"), knows, KUBERNETES)
-
-
-DERIVED: tuple[Callable[[dict[str, Any]], Iterator[Derived]], ...] = (
-    mig_strategy,
-    whole_images,
-    whole_artifact,
-    kubevirt_object,
-    guarding,
-)
-"""Rules over what layers and policy say, unvalidated. A value that these set themselves always wins."""
 
 
 def _release(written: Merged, findings: list[Finding]) -> str | None:
@@ -199,7 +113,7 @@ def _release(written: Merged, findings: list[Finding]) -> str | None:
 
 
 def _kubernetes(written: Merged, findings: list[Finding]) -> str | None:
-    value = _dict(written.spec.get("cluster")).get("kubernetesVersion")
+    value = to_dict(written.spec.get("cluster")).get("kubernetesVersion")
     if value is None:
         findings.append(
             _missing(
@@ -220,7 +134,7 @@ def _kubernetes(written: Merged, findings: list[Finding]) -> str | None:
 
 def _platform(written: Merged, findings: list[Finding]) -> tuple[str, Path] | None:
     """Return the platform and what names it, or None: nothing is known of the cluster, and nothing is changed."""
-    cluster = _dict(written.spec.get("cluster"))
+    cluster = to_dict(written.spec.get("cluster"))
     value = cluster.get("platform")
     if value is None and isinstance(cluster.get("openshift"), dict):
         return platforms.unnamed(openshift=True), OPENSHIFT
@@ -273,14 +187,6 @@ def _place(written: Merged, path: Path) -> Location:
     writer = written.writer(path)
     part, own = writer or (written.parts[-1], path)
     return part.locate(own)
-
-
-def _dict(value: Any) -> dict[str, Any]:
-    return value if isinstance(value, dict) else {}
-
-
-def _list(value: Any) -> list[Any]:
-    return value if isinstance(value, list) else []
 
 
 def gpu_cluster(

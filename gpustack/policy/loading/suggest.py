@@ -112,10 +112,15 @@ def nearest_paths(model: Model, wanted: str, count: int = 3) -> list[str]:
 
 def keys_at(model: Model, path: Path) -> Iterable[str]:
     """Return the keys of the section at PATH of MODEL; none where the keys are free."""
+    return [name for inner in models_at(model, path) for name in inner.model_fields]
+
+
+def models_at(model: Model, path: Path) -> list[Model]:
+    """The models that the section at PATH of MODEL may be of; none where the keys are free."""
     current: list[typing.Any] = [model]
     for step in path:
         current = [inner for outer in current for inner in _into(outer, step)]
-    return [name for inner in current if _is_model(inner) for name in inner.model_fields]
+    return [inner for inner in current if _is_model(inner)]
 
 
 @functools.cache

@@ -185,7 +185,8 @@ def test_policy() -> None:
     assert found is not None
     assert (found.metrics_config, found.job_mapping_dir) == ("mine", "/var/lib/dcgm-exporter/job-mapping")
     assert (found.pod_uid, found.pod_labels, found.pod_label_allowlist) == (True, False, ("a",))
-    assert (found.service_type, found.service_traffic, found.host_pid, found.host_engine) == ("", "Local", True, True)
+    assert (found.service_type, found.service_traffic) == ("ClusterIP", "Local")
+    assert (found.host_pid, found.host_engine) == (True, True)
     assert (found.annotations, found.kubelet_dir) == ({"a": "b"}, "/k")
     off = from_cluster(resolve(spec(dcgmExporter={"hpcJobMapping": {"directory": "/x"}})))
     assert off is not None
