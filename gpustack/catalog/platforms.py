@@ -94,6 +94,12 @@ class Platform:
     `kubernetes_max` is the newest minor version by release line, where the platform is documented for less than others.
     `runtime_classes` are the RuntimeClasses that the platform makes itself. `quota` is the ResourceQuota without which
     it admits no system-critical pod in a namespace.
+
+    What OpenShift has of its own: with `security_constraints` accounts are given what their pods may do by
+    SecurityContextConstraints; `own_monitoring`: its Prometheus scrapes the namespaces that it trusts; `own_discovery`:
+    an operator of its catalogue runs node feature discovery; `os_images`: nodes run images of a system by their own
+    versions, which MachineConfigs change and driver toolkits are made for; `hyperconverged`: that operator holds
+    KubeVirt's configuration; `own_versions`: it stands in support tables by its own versions.
     """
 
     name: str
@@ -121,7 +127,12 @@ class Platform:
     config_owner: str | None = None
     own_template: bool = False
     machines: Literal["virtual", "metal", ""] = ""
-    openshift: bool = False
+    security_constraints: bool = False
+    own_monitoring: bool = False
+    own_discovery: bool = False
+    os_images: bool = False
+    hyperconverged: bool = False
+    own_versions: bool = False
     tolerates_by_name: bool = False
     own_plugin: OwnPlugin | None = None
     listed: Listed | None = None
@@ -129,9 +140,12 @@ class Platform:
     presets: tuple[Mapping[str, Any], ...] = field(default=(), repr=False)
 
 
-def unnamed(*, openshift: bool) -> str:
-    """The platform of a cluster whose policy names none: with OPENSHIFT it has a section of that name."""
-    return OPENSHIFT if openshift else GENERIC
+def of(name: str | None, *, openshift: bool) -> Platform:
+    """The platform of a cluster whose policy calls it NAME. With OPENSHIFT the policy has a section of that name, and
+    means OpenShift where NAME says otherwise or nothing.
+    """
+    known = platform(name or (OPENSHIFT if openshift else GENERIC))
+    return platform(OPENSHIFT) if openshift and not known.own_versions else known
 
 
 def names() -> list[str]:

@@ -194,7 +194,7 @@ def rendered(options: argparse.Namespace) -> Render:
         engine_namespace=engines.engine.namespace(engines.settings) if engines else "",
         replicas=spec.reconciler.replicas if spec.reconciler else None,
         monitoring=bool(spec.cluster.monitoring),
-        openshift=resolve(spec).on_openshift,
+        openshift=resolve(spec).platform.own_monitoring,
         elsewhere=getattr(options, "suspended_elsewhere", False),
     )
 

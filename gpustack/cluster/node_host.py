@@ -42,13 +42,9 @@ def forms() -> Mapping[str, Any]:
 
 def system(pool: Pool) -> str:
     """The os-release ID of nodes of POOL, as the pool or its platform says it; "" where neither does."""
-    from ..policy.language.cluster import platform_of
-
     if pool.system is not None:
         return pool.system.id
-    if pool.cluster.on_openshift:
-        return "rhcos"
-    return next(iter(platform_of(pool.spec.cluster).systems), "")
+    return next(iter(pool.cluster.platform.systems), "")
 
 
 def fitting(pool: Pool) -> list[str]:

@@ -14,7 +14,6 @@ from ..api import keys
 from ..catalog import toolkit
 from ..catalog.gpus import Product
 from ..policy.language import images, reconciler
-from ..policy.language.cluster import platform_of
 from ..policy.language.node_pools import NodePool, Taint
 from ..policy.language.reconciler import PodRule
 from .autoscaling import unseen
@@ -122,7 +121,7 @@ def offer(cluster: Cluster) -> Offer:
         strategy=spec.mig.strategy or "none",
         claims=cluster.dra,
         discovery=spec.gfd.enabled and not cluster.dra,
-        tolerated_by_name=platform_of(spec.cluster).tolerates_by_name,
+        tolerated_by_name=cluster.platform.tolerates_by_name,
         network_cards=bool(spec.cluster.networkOperator),
         writes_etc_nvidia=bool(spec.toolkit.enabled)
         and not cluster.dra

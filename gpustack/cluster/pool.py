@@ -76,10 +76,9 @@ class Pool:
 
     @property
     def engine(self) -> Engine:
-        """Which container runtime that is, on OpenShift CRI-O whatever is said."""
-        if self.cluster.on_openshift:
-            return "cri-o"
-        return ENGINES.get(self.runtime.partition(":")[0].lower(), "containerd")
+        """Which container runtime that is: the platform's, where that has one whatever is said."""
+        runtime = self.cluster.platform.container_runtime or self.runtime
+        return ENGINES.get(runtime.partition(":")[0].lower(), "containerd")
 
     @cached_property
     def workload(self) -> workloads.Workload:

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
+from ..catalog import platforms
 from . import mig_layouts, workloads
 from .drivers import Features, NodeDriver, Source
 from .pool import EVERYWHERE, Engine, Pool
@@ -178,11 +179,9 @@ class Cluster:
         return grants(self)
 
     @cached_property
-    def on_openshift(self) -> bool:
-        """Whether it is an OpenShift cluster: its platform is one, or something particular to OpenShift is said."""
-        from ..policy.language.cluster import platform_of  # the language is pydantic, which a warm render never loads
-
-        return self.spec.cluster.openshift is not None or platform_of(self.spec.cluster).openshift
+    def platform(self) -> platforms.Platform:
+        """The platform of the cluster, and so what it has of its own."""
+        return platforms.of(self.spec.cluster.platform, openshift=self.spec.cluster.openshift is not None)
 
     @property
     def runtime_class(self) -> str:

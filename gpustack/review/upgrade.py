@@ -48,7 +48,7 @@ def concerned(cluster: Cluster, asked: Asked, named: Collection[str]) -> list[Po
         )
     if not asked["os"] or named:
         return [there[name] for name in named] or list(cluster.pools)
-    rhcos = asked["os"][:1].isdigit() and cluster.on_openshift
+    rhcos = asked["os"][:1].isdigit() and cluster.platform.os_images
     family = asked["os"].rstrip("0123456789.")
     same = [
         pool for pool in cluster.pools if rhcos or (family and (pool.said.os or family).rstrip("0123456789.") == family)
@@ -131,7 +131,7 @@ class Answers:
         """What the support table says of Kubernetes and OpenShift; what is outside of it, rules say."""
         asked, cluster, release = self.asked, self.after.spec.cluster, releases.release(self.after.spec.release)
         have, key, limits = cluster.kubernetesVersion, "kubernetes", release.kubernetes_range
-        if self.after.on_openshift:
+        if self.after.platform.own_versions:
             have, key = (cluster.openshift and cluster.openshift.version) or "", "openshift"
             limits = release.openshift_range
             if not oses.openshift(asked["ocp"]) and (asked["ocp"] or asked["kubernetes"]):
@@ -167,7 +167,7 @@ class Answers:
         key, rhel, series = "unknown-kernel", _RHEL_KERNEL.fullmatch(kernel), ".".join(kernel.split(".")[:2])
         flavored = any(kernel.endswith(f"-{name}") for name in drivers.kernel_flavors(system))
         openshift = pool.spec.cluster.openshift
-        if pool.cluster.on_openshift:
+        if pool.cluster.platform.os_images:
             there = openshift is not None and ostree in openshift.driverToolkitImages
             key = "unknown-rhcos" if ostree != self.asked["os"] else "toolkit" if there else "unknown-toolkit"
         elif not kernel and pool.said.kernel:

@@ -48,7 +48,7 @@ def rhcos_versions(cluster: Cluster) -> Iterator[Hit]:
     spec = cluster.spec
     images = spec.cluster.openshift.driverToolkitImages if spec.cluster.openshift else {}
     wanted = cluster.listed or spec.operator.use_ocp_driver_toolkit
-    if not cluster.on_openshift or not wanted or not (spec.driver.enabled or cluster.listed):
+    if not cluster.platform.os_images or not wanted or not (spec.driver.enabled or cluster.listed):
         return
     named = any(pool.ostreeVersion for pool in spec.nodePools)
     for index, pool in enumerate(spec.nodePools):

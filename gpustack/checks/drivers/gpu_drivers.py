@@ -14,7 +14,6 @@ from ...cluster.pool import Pool
 from ...cluster.resolve import Cluster, resolve
 from ...model import numbers
 from ...policy.language import images
-from ...policy.language.cluster import platform_of
 from ...policy.language.spec import ClusterPolicySpec
 from ..rule import Hit, hit, rule
 from .about import about
@@ -188,7 +187,7 @@ def fabric_manager(cluster: Cluster) -> Iterator[Hit]:
     spec = cluster.spec
     own = f"{DEPLOY}driver"
     managed = {driver.index for driver in cluster.drivers if driver.pool.nodeSelector.get(own) != "false"}
-    platform = platform_of(spec.cluster)
+    platform = cluster.platform
     if "fabric_manager" in platform.brings:
         return
     for index, pool in enumerate(spec.nodePools):

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ...cluster.resolve import Cluster, resolve
-from ...policy.language.cluster import platform_of
 from ...policy.language.driver import UpgradePolicy
 from ...policy.language.operand import DriverManager
 from ...policy.language.spec import ClusterPolicySpec
@@ -85,7 +84,7 @@ def _rounded(path: str, share: int | str | None, nodes: int, whose: str) -> Iter
 def nobody_offers_gpus(cluster: Cluster) -> Iterator[Hit]:
     """The device plugin is off, and nothing else offers GPUs to pods."""
     spec = cluster.spec
-    if spec.devicePlugin.enabled or cluster.dra or "devicePlugin" in platform_of(spec.cluster).brings:
+    if spec.devicePlugin.enabled or cluster.dra or "devicePlugin" in cluster.platform.brings:
         return
     if cluster.serving("container"):
         yield hit("spec.devicePlugin.enabled")
@@ -95,7 +94,7 @@ def nobody_offers_gpus(cluster: Cluster) -> Iterator[Hit]:
 def what_nodes_have_to_bring(cluster: Cluster) -> Iterator[Hit]:
     """Driver or container toolkit is off, and components wait for those of the nodes."""
     spec = cluster.spec
-    brings = platform_of(spec.cluster).brings
+    brings = cluster.platform.brings
     if not cluster.serving("container"):
         return
     if not cluster.container_drivers and not cluster.listed and "driver" not in brings:

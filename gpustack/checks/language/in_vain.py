@@ -98,7 +98,7 @@ def crd_of_nothing(written: Written) -> Iterator[Hit]:
     spec = written.spec
     domains = spec.gpuCluster.draDriver.computeDomains if spec.gpuCluster else None
     rendered = {
-        crds.NFD: spec.nfd.enabled and not resolve(spec).on_openshift,
+        crds.NFD: spec.nfd.enabled and not resolve(spec).platform.own_discovery,
         crds.DRA: bool(spec.computeDomains.enabled) if domains is None else domains.enabled,
     }
     for name, owner in spec.cluster.crds.items():

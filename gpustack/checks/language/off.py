@@ -74,7 +74,7 @@ def _by_others(spec: ClusterPolicySpec) -> Iterator[Off]:
     if not resolve(spec).dra and resolve(spec).listed:
         why = "spec.driver.useNvidiaDriverCRD is true, so spec.drivers describes the drivers"
         yield from (Off(path, why, "say it in spec.drivers") for path in DESCRIBED_ELSEWHERE)
-    if not resolve(spec).on_openshift:
+    if not resolve(spec).platform.os_images:
         yield Off(("operator", "use_ocp_driver_toolkit"), "the cluster is not OpenShift", "set spec.cluster.openshift")
     elif toolkit_runs_the_driver(spec):
         why = "OpenShift's driver toolkit starts the driver by a command of its own, as with the operator"

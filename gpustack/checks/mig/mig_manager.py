@@ -10,7 +10,6 @@ from ...cluster.mig_layouts import Text, groups, product_of, text_of
 from ...cluster.resolve import Cluster
 from ...policy.configurations.embedded import Problem
 from ...policy.configurations.mig_configs import CLIENTS_KEY, read_clients
-from ...policy.language.cluster import platform_of
 from ...policy.language.node_pools import NodePool
 from ..rule import Hit, hit, rule
 from .mig_cuts import ON_THE_NODE, Cut, Subject, enabled_cuts, fits, known_anywhere, once, subject
@@ -74,7 +73,7 @@ def mode_change_needs_reboot(cluster: Cluster) -> Iterator[Hit]:
     if seen is None or not cluster.mig_manager:
         return
     allowed = next((entry.value for entry in reversed(spec.migManager.env or ()) if entry.name == "WITH_REBOOT"), None)
-    machines = platform_of(spec.cluster).machines
+    machines = cluster.platform.machines
     likely = machines == "virtual" or (allowed is not None and machines != "metal")
     if (allowed or "").lower() == "true" or not likely:
         return

@@ -68,7 +68,7 @@ def monitor_without_labels(cluster: Cluster) -> Iterator[Hit]:
     if (
         not monitored(spec)
         or spec.cluster.monitoring is not True
-        or cluster.on_openshift
+        or cluster.platform.own_monitoring
         or spec.cluster.monitoringLabels
     ):
         return
@@ -94,7 +94,7 @@ def monitor_in_vain(written: Written) -> Iterator[Hit]:
 def not_to_be_had(cluster: Cluster) -> Iterator[Hit]:
     """What the monitoring that the cluster has doesn't know."""
     reader, path = cluster.spec.cluster.monitoring, f"{telemetry(cluster.spec).path}dcgmExporter.serviceMonitor"
-    if isinstance(reader, str) and cluster.on_openshift:
+    if isinstance(reader, str) and cluster.platform.own_monitoring:
         yield hit("spec.cluster.monitoring", "openshift", reader=reader)
     if reader == "google-managed" and monitored(cluster.spec):
         said = telemetry(cluster.spec).exporter.serviceMonitor

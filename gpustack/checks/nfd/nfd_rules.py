@@ -125,7 +125,7 @@ def prefixed(cluster: Cluster) -> Iterator[Hit]:
 def discovery_of_the_network_operator(cluster: Cluster) -> Iterator[Hit]:
     """Node feature discovery, which the chart of NVIDIA's network operator brings as well."""
     spec = cluster.spec
-    if spec.cluster.networkOperator is True and spec.nfd.enabled and not cluster.on_openshift:
+    if spec.cluster.networkOperator is True and spec.nfd.enabled and not cluster.platform.own_discovery:
         yield hit("spec.cluster.networkOperator")
 
 
@@ -134,5 +134,5 @@ def old_discovery(cluster: Cluster) -> Iterator[Hit]:
     """A node feature discovery that can flood the API server."""
     spec = cluster.spec
     version, path = images.version(spec.nfd), images.version_path("spec.nfd", spec.nfd)
-    if spec.nfd.enabled and not cluster.on_openshift and () < numbers(version)[:2] < LEAST:
+    if spec.nfd.enabled and not cluster.platform.own_discovery and () < numbers(version)[:2] < LEAST:
         yield hit(path, version=version)

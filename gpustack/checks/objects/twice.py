@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from ...api import keys
 from ...cluster.resolve import Cluster
 from ...model import Body
-from ...policy.language.cluster import platform_of
 from ..rule import Hit, hit, rule
 from .references import pod_template
 
@@ -103,7 +102,7 @@ def runtime_class_of_the_platform(cluster: Cluster) -> Iterator[Hit]:
     name = cluster.runtime_class
     ours = not cluster.dra and not spec.cdi.nriPluginEnabled
     referred = any(one.kind == "RuntimeClass" and one.name == name for one in spec.references)
-    if ours and not referred and name in platform_of(spec.cluster).runtime_classes:
+    if ours and not referred and name in cluster.platform.runtime_classes:
         yield hit("spec.cluster.platform", name=name)
 
 
@@ -111,6 +110,6 @@ def runtime_class_of_the_platform(cluster: Cluster) -> Iterator[Hit]:
 def namespace_without_label(cluster: Cluster) -> Iterator[Hit]:
     """A namespace that needs the label of Pod Security, and doesn't get it from here."""
     spec, name = cluster.spec, cluster.spec.cluster.namespace
-    wanted = spec.psa.enabled or platform_of(spec.cluster).psa_required
-    if wanted and not cluster.on_openshift and (name == "default" or name.startswith(CLUSTERS_OWN)):
+    wanted = spec.psa.enabled or cluster.platform.psa_required
+    if wanted and not cluster.platform.security_constraints and (name == "default" or name.startswith(CLUSTERS_OWN)):
         yield hit("spec.cluster.namespace", name=name)

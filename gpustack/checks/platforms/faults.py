@@ -87,7 +87,7 @@ def _of_component(spec: ClusterPolicySpec, fault: Fault, path: str) -> Iterator[
     if "runtime" in where and not _runs(spec, where["runtime"]):
         return
     of_nodes = {"selinux", "systems", "host_driver"} & where.keys()
-    if not of_nodes or ("selinux" in where and resolve(spec).on_openshift):
+    if not of_nodes or ("selinux" in where and resolve(spec).platform.os_images):
         yield Shown(fault, path, None)
     else:
         yield from (Shown(fault, path, pool) for pool in spec.nodePools if _shows(spec, pool, where))

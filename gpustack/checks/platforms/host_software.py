@@ -16,7 +16,6 @@ from ...cluster.drivers import system_of
 from ...cluster.resolve import Cluster, resolve
 from ...model import Body, dotted
 from ...policy.language import images
-from ...policy.language.cluster import platform_of
 from ...policy.language.driver import Rdma
 from ...policy.language.spec import ClusterPolicySpec
 from ..objects.references import pod_template
@@ -138,7 +137,7 @@ def system_takes_no_such_setting(cluster: Cluster) -> Iterator[Hit]:
 def host_against_the_policy(cluster: Cluster) -> Iterator[Hit]:
     """What is set up on nodes contradicts what else the policy says of them."""
     named = Counter(pool.said.host.machineConfigPool for pool in cluster.pools)
-    own = platform_of(cluster.spec.cluster).containerd
+    own = cluster.platform.containerd
     for pool in cluster.pools:
         host, ours = pool.said.host, pool.workload == "container"
         where = own.config if own and own.config != CONFIG else f"files of {pool.engine}"
@@ -149,7 +148,7 @@ def host_against_the_policy(cluster: Cluster) -> Iterator[Hit]:
             ("iommu", "arm", host.iommu and pool.arch == "arm64"),
             ("pinKernel", "kernel", host.pinKernel and not pool.said.kernel),
             ("containerdDropIn", "elsewhere", host.containerdDropIn and where != "files of containerd"),
-            ("machineConfigPool", "openshift", host.machineConfigPool and not cluster.on_openshift),
+            ("machineConfigPool", "openshift", host.machineConfigPool and not cluster.platform.os_images),
             ("machineConfigPool", "twice", host.machineConfigPool and named[host.machineConfigPool] > 1),
         ):
             if wrong:

@@ -8,7 +8,6 @@ from ...catalog import defaults
 from ...cluster.resolve import Cluster
 from ..rule import Hit, hit, rule
 
-NAMESPACE = "nvidia-gpu-operator"
 POD_PARTS = ("master", "worker", "gc")
 
 
@@ -16,9 +15,9 @@ POD_PARTS = ("master", "worker", "gc")
 def openshift_runs_crio(cluster: Cluster) -> Iterator[Hit]:
     """Settings of another container runtime on OpenShift."""
     spec = cluster.spec
-    if not cluster.on_openshift:
+    if not (runs := cluster.platform.container_runtime):
         return
-    why = "OpenShift runs CRI-O, on every node"
+    why = f"{cluster.platform.title} runs {runs}, on every node"
     pools = [(f"spec.nodePools[{index}]", pool.containerRuntime) for index, pool in enumerate(spec.nodePools)]
     for path, value in [("spec.cluster", spec.cluster.containerRuntime), *pools]:
         if value and not value.partition(":")[0].lower().startswith("cri"):
@@ -32,19 +31,20 @@ def openshift_runs_crio(cluster: Cluster) -> Iterator[Hit]:
 def namespace_of_openshift(cluster: Cluster) -> Iterator[Hit]:
     """A namespace on OpenShift that gets no labels for monitoring and Pod Security."""
     spec = cluster.spec
-    if not cluster.on_openshift or spec.cluster.namespace == NAMESPACE:
+    usual = cluster.platform.namespace
+    if not cluster.platform.own_monitoring or spec.cluster.namespace == usual:
         return
     lost = ["metrics are not scraped by OpenShift's own Prometheus"] if spec.cluster.monitoring else []
     lost += ["psa.enabled has no effect"] if spec.psa.enabled else []
     if lost:
-        yield hit("spec.cluster.namespace", namespace=spec.cluster.namespace, lost=" and ".join(lost), usual=NAMESPACE)
+        yield hit("spec.cluster.namespace", namespace=spec.cluster.namespace, lost=" and ".join(lost), usual=usual)
 
 
 @rule("GPU122", "note")
 def nfd_of_openshift(cluster: Cluster) -> Iterator[Hit]:
     """Settings for the pods of node feature discovery on OpenShift."""
     spec = cluster.spec
-    if not cluster.on_openshift or not spec.nfd.enabled:
+    if not cluster.platform.own_discovery or not spec.nfd.enabled:
         return
     empty = type(spec.nfd)()
     own = next(rule.values["nfd"] for rule in defaults.rules() if not rule.kind)

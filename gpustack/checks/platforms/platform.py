@@ -16,7 +16,6 @@ from ...catalog.platforms import Platform
 from ...cluster.pool import Pool
 from ...cluster.resolve import Cluster, resolve
 from ...model import Body
-from ...policy.language.cluster import platform_of
 from ...policy.language.spec import ClusterPolicySpec
 from ..language.policy import newer_fields
 from ..rule import Hit, hit, rule
@@ -52,7 +51,7 @@ def perhaps_installed_twice(cluster: Cluster) -> Iterator[Hit]:
 
 
 def _twice(spec: ClusterPolicySpec, *, sure: bool) -> Iterator[Hit]:
-    platform = platform_of(spec.cluster)
+    platform = resolve(spec).platform
     foreign = foreign_nodes(spec, platform)
     why = "; the pools run another system than that image, though" if foreign else ""
     for section, (title, harm) in SECTIONS.items():
@@ -78,7 +77,7 @@ def foreign_nodes(spec: ClusterPolicySpec, platform: Platform) -> bool:
 def platforms_own_plugin(cluster: Cluster) -> Iterator[Hit]:
     """GKE runs a device plugin of its own on a pool, beside this one."""
     spec = cluster.spec
-    own = platform_of(spec.cluster).own_plugin
+    own = cluster.platform.own_plugin
     if own is None or not spec.devicePlugin.enabled or cluster.dra:
         return
     for index, pool in enumerate(spec.nodePools):
@@ -96,7 +95,7 @@ def platforms_own_plugin(cluster: Cluster) -> Iterator[Hit]:
 def platform_needs_a_newer_release(cluster: Cluster) -> Iterator[Hit]:
     """The platform needs a newer release."""
     spec = cluster.spec
-    platform = platform_of(spec.cluster)
+    platform = cluster.platform
     if platform.operator_min and numbers(spec.release) < numbers(platform.operator_min):
         yield hit("spec.release", title=platform.title, least=platform.operator_min, release=spec.release)
 
@@ -105,7 +104,7 @@ def platform_needs_a_newer_release(cluster: Cluster) -> Iterator[Hit]:
 def folders_of_the_platform(cluster: Cluster) -> Iterator[Hit]:
     """A folder or name is not the one that the platform has."""
     spec = cluster.spec
-    platform = platform_of(spec.cluster)
+    platform = cluster.platform
     if not platform.presets or foreign_nodes(spec, platform):
         return
     minor = ".".join(map(str, numbers(spec.cluster.kubernetesVersion)[:2]))
@@ -127,7 +126,7 @@ def driver_in_another_folder(cluster: Cluster) -> Iterator[Hit]:
 @rule("GPU451", "note")
 def what_hosts_need(cluster: Cluster) -> Iterator[Hit]:
     """The platform's nodes need something that no manifest can do."""
-    platform = platform_of(cluster.spec.cluster)
+    platform = cluster.platform
     blocked = cluster.pools and all(pool.said.host.blockNouveau for pool in cluster.pools)
     for text in platform.host_needs:
         if not (blocked and "nouveau" in text):
@@ -140,7 +139,7 @@ def what_hosts_need(cluster: Cluster) -> Iterator[Hit]:
 def kubelet_elsewhere(written: Written) -> Iterator[Hit]:
     """The platform's kubelet keeps its files in a folder of its own."""
     path, release = "spec.hostPaths.kubeletRootDir", written.spec.release
-    platform = platform_of(written.spec.cluster)
+    platform = written.cluster.platform
     if platform.kubelet_root != platforms.DEFAULT_KUBELET_ROOT and not written.by_user(path):
         known = all(f"spec.{each}" != path for each, _ in newer_fields(release))
         there = f"set {path}: {platform.kubelet_root}" if known else f"link it to {platform.kubelet_root} there"
@@ -172,7 +171,7 @@ def _host_paths(pod: Body) -> Iterator[str]:
 @rule("GPU484", "warning")
 def system_with_its_own_stack(cluster: Cluster) -> Iterator[Hit]:
     """A node pool's system brings components that this cluster installs too."""
-    own = platform_of(cluster.spec.cluster)
+    own = cluster.platform
     for pool in cluster.pools:
         if pool.system is None or pool.system.driver_image != "none" or pool.system.id in own.systems:
             continue

@@ -14,7 +14,6 @@ from ...catalog import platforms, releases
 from ...catalog._versions import numbers
 from ...catalog.platforms import GENERIC, Platform
 from ...cluster.resolve import Cluster, resolve
-from ...policy.language.cluster import platform_of
 from ...policy.language.spec import ClusterPolicySpec
 from ..rule import Hit, hit, rule
 from .support import runtimes
@@ -65,7 +64,7 @@ def named(owners: set[str]) -> str:
 @rule("GPU456", "error")
 def path_of_another_platform(cluster: Cluster) -> Iterator[Hit]:
     """A path of the container runtime is that of another platform."""
-    platform = platform_of(cluster.spec.cluster)
+    platform = cluster.platform
     for path, name, file, whose in _foreign(cluster.spec):
         if file != _left_out(cluster, name):
             yield _told(path, platform, name, whose)
@@ -74,7 +73,7 @@ def path_of_another_platform(cluster: Cluster) -> Iterator[Hit]:
 @rule("GPU463", "warning")
 def path_that_is_the_default(cluster: Cluster) -> Iterator[Hit]:
     """A path of the container runtime is in another platform's folder, and is what the toolkit is told anyway."""
-    platform = platform_of(cluster.spec.cluster)
+    platform = cluster.platform
     for path, name, file, whose in _foreign(cluster.spec):
         if file == _left_out(cluster, name):
             yield _told(path, platform, name, whose)
@@ -82,8 +81,8 @@ def path_that_is_the_default(cluster: Cluster) -> Iterator[Hit]:
 
 def _foreign(spec: ClusterPolicySpec) -> Iterator[tuple[str, str, str, set[str]]]:
     """(path, name, file, owners) of files that are in folders of other platforms only."""
-    platform = platform_of(spec.cluster)
-    if platform.name == GENERIC or resolve(spec).on_openshift:
+    platform = resolve(spec).platform
+    if platform.name == GENERIC or platform.container_runtime:
         return
     for path, name, file in files(spec):
         whose = owners(file)
@@ -104,7 +103,7 @@ def toolkit_env(cluster: Cluster) -> dict[str, str]:
     """What the platform says to the toolkit."""
     spec = cluster.spec
     minor = ".".join(map(str, numbers(spec.cluster.kubernetesVersion)[:2]))
-    env = platforms.defaults(platform_of(spec.cluster).name, spec.release, minor).get("toolkit", {}).get("env", [])
+    env = platforms.defaults(cluster.platform.name, spec.release, minor).get("toolkit", {}).get("env", [])
     return {entry["name"]: entry["value"] for entry in env}
 
 
@@ -130,7 +129,7 @@ def _right(platform: Platform, name: str) -> str:
 def paths_that_contradict(cluster: Cluster) -> Iterator[Hit]:
     """Configuration and socket of the container runtime belong to two different platforms."""
     spec = cluster.spec
-    if platform_of(spec.cluster).name != GENERIC:
+    if cluster.platform.name != GENERIC:
         return
     given = [(path, name, owners(file)) for path, name, file in files(spec) if name not in SOURCES]
     configs = next(((path, whose) for path, name, whose in given if name in CONFIGS), None)
@@ -152,7 +151,7 @@ def some_template(cluster: Cluster) -> Iterator[Hit]:
 
 
 def _templates(spec: ClusterPolicySpec, *, of_distribution: bool) -> Iterator[Hit]:
-    platform = platform_of(spec.cluster)
+    platform = resolve(spec).platform
     for path, name, file in files(spec):
         if file.endswith(".tmpl") and platform.own_template == of_distribution:
             plain = file.removesuffix(".tmpl")
@@ -171,7 +170,7 @@ def _templates(spec: ClusterPolicySpec, *, of_distribution: bool) -> Iterator[Hi
 def somebody_else_writes(cluster: Cluster) -> Iterator[Hit]:
     """Somebody else writes the container runtime's configuration anew."""
     spec = cluster.spec
-    platform = platform_of(spec.cluster)
+    platform = cluster.platform
     if platform.config_owner and spec.toolkit.enabled and not spec.cdi.nriPluginEnabled:
         yield hit("spec.cluster.platform", owner=platform.config_owner)
 
@@ -180,7 +179,7 @@ def somebody_else_writes(cluster: Cluster) -> Iterator[Hit]:
 def variable_of_another_runtime(cluster: Cluster) -> Iterator[Hit]:
     """A variable of the toolkit is about a container runtime that no node has."""
     spec = cluster.spec
-    if cluster.on_openshift:
+    if cluster.platform.container_runtime:
         return  # GPU120
     known = {name for name, _ in runtimes(spec).values()}
     for path, name, _ in variables(spec) if known else ():
@@ -261,10 +260,8 @@ def _corrected(value: str, wrong: list[str]) -> str:
 def command_that_is_elsewhere(cluster: Cluster) -> Iterator[Hit]:
     """The toolkit is to ask a command for containerd's configuration, on a platform where it has to read the file."""
     spec = cluster.spec
-    if cluster.on_openshift:
-        return
     preset = next((value for name, value in toolkit_env(cluster).items() if name in SOURCES), "")
-    platform = platform_of(spec.cluster)
+    platform = cluster.platform
     for path, name, value in variables(spec) if preset and "command" not in preset.split(",") else ():
         if name in SOURCES and "command" in value.split(","):
             yield hit(path, name=name, value=value, title=platform.title, preset=preset)

@@ -16,12 +16,10 @@ from ...catalog._versions import numbers
 from ...catalog.drivers import Branch
 from ...cluster.drivers import NodeDriver
 from ...cluster.resolve import Cluster
-from ...policy.language.cluster import platform_of
 from ..drivers.about import about
 from ..rule import Hit, hit, rule
 
 if TYPE_CHECKING:
-    from ...cluster.resolve import Cluster
     from ...policy.language.node_pools import NodePool
     from ...policy.language.spec import ClusterPolicySpec
 
@@ -71,11 +69,11 @@ def shown(version: Numbers) -> str:
 def kubernetes_in_range(cluster: Cluster) -> Iterator[Hit]:
     """The release is not documented for the cluster's version of Kubernetes."""
     spec = cluster.spec
-    if cluster.on_openshift:
+    if cluster.platform.own_versions:
         return
     low, high = releases.release(spec.release).kubernetes_range
     have = numbers(spec.cluster.kubernetesVersion)
-    platform = platform_of(spec.cluster)
+    platform = cluster.platform
     narrower = platform.kubernetes_max.get(releases.release(spec.release).line)
     what, limit = f"release {spec.release}", high
     if narrower and not outside(have, low, high):
@@ -177,7 +175,7 @@ def _has_nri(version: Numbers) -> bool:
 def cloud_in_table(cluster: Cluster) -> Iterator[Hit]:
     """The release's support table has no row for the cloud."""
     spec = cluster.spec
-    listed = platform_of(spec.cluster).listed
+    listed = cluster.platform.listed
     if listed is not None and numbers(spec.release)[:2] > numbers(listed.until):
         yield hit(
             "spec.cluster.platform", cloud=listed.name, release=spec.release, until_then=listed.until, ask=listed.ask

@@ -7,7 +7,6 @@ from typing import Any, Literal
 from ...catalog.fields import fields
 from ...cluster.resolve import Cluster
 from ...model import Body, FindingsError
-from ...policy.language.cluster import platform_of
 from ..parts.common_inputs import GUARDED, Inputs, owned_crds, prometheus_rules
 from ..plugin.configs_inputs import refuse_large
 from ..refusals import refused
@@ -43,10 +42,10 @@ def namespace(cluster: Cluster) -> NamespaceInputs | None:
     name = spec.cluster.namespace
     if name == "default" or name.startswith(FOREIGN):
         return None
-    preset = platform_of(spec.cluster)
+    preset = cluster.platform
     dra = cluster.dra
     critical = spec.daemonsets.priorityClassName in SYSTEM_CRITICAL
-    trusted = not cluster.on_openshift or name == OPENSHIFT_NAMESPACE
+    trusted = preset.namespace in (None, name)
     return NamespaceInputs(
         name=name,
         privileged=(bool(spec.psa.enabled) or preset.psa_required) and trusted,

@@ -35,7 +35,7 @@ def driver_toolkits(view: DriverView) -> list[DriverToolkit]:
     whatever it serves, as the operator does it: a DaemonSet whose nodes serve something else has no pods.
     """
     spec, images = view.spec, toolkit_images(view.spec)
-    wanted = view.cluster.on_openshift and spec.operator.use_ocp_driver_toolkit
+    wanted = view.cluster.platform.os_images and spec.operator.use_ocp_driver_toolkit
     if not wanted or not images or view.driver.usePrecompiled:
         return []
     versions = dict.fromkeys(pool.said.ostreeVersion for pool in view.pools if pool.said.ostreeVersion)

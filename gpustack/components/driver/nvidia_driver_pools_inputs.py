@@ -40,7 +40,7 @@ def targets_of(view: DriverView, driver: NvidiaDriver) -> list[Target]:
     """
     by_name, findings = dict[str, Target](), list[Finding]()
     spec = view.spec
-    by_rhcos = view.cluster.on_openshift and not driver.usePrecompiled
+    by_rhcos = view.cluster.platform.os_images and not driver.usePrecompiled
     for of in view.pools:
         pool = of.said
         try:

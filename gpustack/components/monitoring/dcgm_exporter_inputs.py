@@ -88,8 +88,8 @@ def from_cluster(cluster: Cluster) -> DcgmExporterInputs | None:
 
 
 def relabelling(spec: ClusterPolicySpec) -> Relabelling | None:
-    """None but on OpenShift, with a release that does so (operator-releases.md 6.8)."""
-    if not resolve(spec).on_openshift or release(spec.release).traits.exporter_without_relabelling:
+    """None but where the platform scrapes by itself, with a release that does so (operator-releases.md 6.8)."""
+    if not resolve(spec).platform.own_monitoring or release(spec.release).traits.exporter_without_relabelling:
         return None
     section = spec.operator.initContainer
     return Relabelling(

@@ -99,7 +99,7 @@ def from_cluster(cluster: Cluster) -> NfdInputs | None:
     """None where the policy wants neither an installation nor the rule, and nothing writes NodeFeature objects."""
     spec = cluster.spec
     installed = spec.nfd.enabled
-    inside = installation(spec) if installed and not cluster.on_openshift else None
+    inside = installation(spec) if installed and not cluster.platform.own_discovery else None
     inputs = NfdInputs(
         installation=inside,
         instance=instance(spec) if installed and inside is None else None,

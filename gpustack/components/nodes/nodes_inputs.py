@@ -52,7 +52,7 @@ def _of(pool: Pool) -> Iterator[Body]:
             **({"dryRun": True} if readiness.dryRun else {}),
         }
         yield _object("readiness.node.x-k8s.io/v1alpha1", "NodeReadinessRule", f"gpustack-{pool.name}", rule)
-    if pool.said.host.machineConfigPool and pool.cluster.on_openshift:
+    if pool.said.host.machineConfigPool and pool.cluster.platform.os_images:
         yield machine_config(setup(pool, "machine-config"), pool)
 
 

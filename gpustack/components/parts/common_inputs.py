@@ -122,7 +122,7 @@ class Common(Inputs):
             runtime_class=cluster.runtime_class,
             cdi=bool(spec.cdi.enabled),
             nri=spec.cdi.nriPluginEnabled,
-            openshift=cluster.on_openshift,
+            openshift=cluster.platform.security_constraints,
             driver=bool(cluster.container_drivers),
             toolkit=bool(spec.toolkit.enabled),
             carried=tuple(spec.carried),
@@ -229,7 +229,7 @@ def prometheus_rules(spec: ClusterPolicySpec) -> bool:
     """Whether exporters bring rules for Prometheus: on OpenShift, unless the policy says that nothing monitors there
     (operator.md 1.4).
     """
-    return resolve(spec).on_openshift and bool(spec.cluster.monitoring)
+    return resolve(spec).platform.own_monitoring and bool(spec.cluster.monitoring)
 
 
 def owned_crds(spec: ClusterPolicySpec, names: tuple[str, ...]) -> tuple[str, ...]:

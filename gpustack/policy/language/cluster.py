@@ -7,8 +7,6 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, BeforeValidator
 
 from gpustack.catalog import crds as known_crds
-from gpustack.catalog import platforms
-from gpustack.catalog.platforms import Platform
 
 from .base import Section, mapping, section
 from .forms import absent, refuse, refuse_at
@@ -121,11 +119,6 @@ class ClusterFacts(Section):
     ] = mapping()
     """Per CRD that a component needs, by full name: `own` renders it along with that component, `expect` takes it as
     there, so that two owners never fight. Absent: own."""
-
-
-def platform_of(cluster: ClusterFacts) -> Platform:
-    """The platform of CLUSTER; without a name OpenShift where something particular to it is said, else generic."""
-    return platforms.platform(cluster.platform or platforms.unnamed(openshift=cluster.openshift is not None))
 
 
 class Cluster(ClusterFacts):

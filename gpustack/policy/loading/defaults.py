@@ -137,7 +137,7 @@ def _platform(written: Merged, findings: list[Finding]) -> tuple[str, Path] | No
     cluster = to_dict(written.spec.get("cluster"))
     value = cluster.get("platform")
     if value is None and isinstance(cluster.get("openshift"), dict):
-        return platforms.unnamed(openshift=True), OPENSHIFT
+        return platforms.OPENSHIFT, OPENSHIFT
     if isinstance(value, str):
         try:
             return platforms.platform(value).name, PLATFORM

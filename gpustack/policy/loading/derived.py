@@ -95,7 +95,7 @@ def further_images(spec: dict[str, Any], release: str, *, empty: bool) -> Part:
         items += [{"name": each["name"], **item}] if item else []
     data: dict[str, Any] = {"drivers": items} if items else {}
     if not empty:
-        data |= {"nfd": releases.fields(known.nfd_image)} if not openshift(spec) else {}
+        data |= {"nfd": releases.fields(known.nfd_image)} if not platform(spec).own_discovery else {}
         dra = known.images.get("gpuCluster.draDriver")
         data |= {"computeDomains": releases.fields(dra)} if dra else {}
     return Part("release", f"release {release}", data, because=RELEASE)
@@ -145,10 +145,10 @@ def dashboard_objects(spec: dict[str, Any]) -> Iterator[Derived]:
 def kubevirt_object(spec: dict[str, Any]) -> Iterator[Derived]:
     """The object that KubeVirt is configured by: on OpenShift the HyperConverged operator's, which overwrites its."""
     if isinstance(section := spec.get("kubevirt"), dict):
-        on_openshift = openshift(spec)
-        target = section.get("target") or ("hyperconverged" if on_openshift else "kubevirt")
+        by_operator = platform(spec).hyperconverged
+        target = section.get("target") or ("hyperconverged" if by_operator else "kubevirt")
         name = "kubevirt" if target == "kubevirt" else "kubevirt-hyperconverged"
-        namespace = "openshift-cnv" if on_openshift and name != target else name
+        namespace = "openshift-cnv" if by_operator and name != target else name
         yield Derived(("kubevirt",), {"target": target, "name": name, "namespace": namespace}, ("cluster",))
 
 
@@ -174,13 +174,11 @@ DERIVED: tuple[Callable[[dict[str, Any]], Iterator[Derived]], ...] = (
 """Rules over what layers and policy say, unvalidated. A value that these set themselves always wins."""
 
 
-def openshift(spec: dict[str, Any]) -> bool:
-    """Whether it is for an OpenShift cluster."""
+def platform(spec: dict[str, Any]) -> platforms.Platform:
+    """The platform of the cluster."""
     cluster = to_dict(spec.get("cluster"))
-    name = cluster.get("platform")
-    return isinstance(cluster.get("openshift"), dict) or (
-        name in platforms.names() and platforms.platform(name).openshift
-    )
+    named = cluster.get("platform") if cluster.get("platform") in platforms.names() else None
+    return platforms.of(named, openshift=isinstance(cluster.get("openshift"), dict))
 
 
 def to_dict(value: Any) -> dict[str, Any]:
