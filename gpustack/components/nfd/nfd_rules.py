@@ -13,10 +13,6 @@ GROUP, VERSION = "nfd.k8s-sigs.io", "v1alpha1"
 MODULES = {"gdrdrv": "gdrcopy", "nvidia_fs": "gds", "nvidia_peermem": "peermem"}
 """Kernel module -> what a node that has loaded it is capable of (the chart's nodefeaturerules.yaml)."""
 
-POLICY = "gpustack-nodefeatures-of-own-node"
-NODE_LABEL = "nfd.node.kubernetes.io/node-name"
-"""The label of a NodeFeature object that says which node it is about: the master labels that node."""
-
 
 def kernel_modules() -> Body:
     """The operator's NodeFeatureRule of v26.3 and later: nvidia.com/gds.capable and the like, by the loaded modules."""
@@ -43,23 +39,7 @@ def own_node_only(finders: Finders) -> Iterator[Body]:
     """An admission policy: a NodeFeature object is written by a pod of the node that it is about.
 
     RBAC can't say it: the worker and GFD may write all NodeFeature objects of the namespace, and the master takes each
-    at its word. So one taken-over node could label, or strip of labels, all others. An object that is replaced must be
-    the own node's too. A token that names no node is refused; since Kubernetes 1.30 every pod's token names one.
+    at its word. So one taken-over node could label, or strip of labels, all others.
     """
-    about = f"metadata.?labels[?'{NODE_LABEL}']"
-    return admission.policy(
-        POLICY,
-        finders.mode,
-        rules=[admission.over(GROUP, "nodefeatures", "CREATE UPDATE", VERSION)],
-        condition={**admission.callers(finders.namespace, finders.accounts), "name": "finder"},
-        variables=[
-            admission.HERE,
-            {"name": "node", "expression": f"object.{about}.orValue('')"},
-            {"name": "before", "expression": f"oldObject == null ? '' : oldObject.{about}.orValue('')"},
-        ],
-        validations={
-            "a pod may write NodeFeature objects about its own node only": (
-                "variables.here == [variables.node] && variables.before in ['', variables.node]"
-            ),
-        },
-    )
+    who = {**admission.callers(finders.namespace, finders.accounts), "name": "finder"}
+    return admission.policy("nodefeatures", finders.mode, who)

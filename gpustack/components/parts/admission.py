@@ -1,15 +1,17 @@
-"""ValidatingAdmissionPolicies: their form, and the expressions that several of them are made of.
-
-A change is looked at as what was before and what is after, so a rule holds for create, update and delete alike. What
-is compared is written with `orValue`, because an expression that fails is a refusal.
+"""ValidatingAdmissionPolicies: their form, and the words of the expressions' language. What they say is data, in one
+place for who reviews it: admission.yaml.
 """
 
 from __future__ import annotations
 
+import functools
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Literal
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from string import Template
+from typing import Any, Literal
 
+from ...catalog import _data
 from ...model import Body
 from .kube import metadata
 from .pod import sparse
@@ -17,35 +19,32 @@ from .pod import sparse
 API_VERSION = "admissionregistration.k8s.io/v1"
 ACTIONS = {"Deny": ["Deny"], "Audit": ["Audit", "Warn"]}
 """What happens to a request that breaks a rule, by `guards.mode`. Warn tells who sent it, Audit the audit log."""
-TOKEN_NODE = "authentication.kubernetes.io/node-name"  # noqa: S105 - the name of a fact about a token, no password
-"""Where the API server puts the node of the pod that a token was made for."""
-HERE = {"name": "here", "expression": f"request.userInfo.?extra[?'{TOKEN_NODE}'].orValue([])"}
-"""The variable with the node of the caller's pod, as a list: empty for a token that names none."""
-SAME_CORDON = "object.spec.?unschedulable.orValue(false) == oldObject.spec.?unschedulable.orValue(false)"
-"""The expression that a Node is as schedulable as before."""
-UNTOUCHED = {"podCIDR": "''", "podCIDRs": "[]", "providerID": "''", "externalID": "''"}
-"""Fields of a Node's spec beside `unschedulable` and `taints`, and what stands for an absent one."""
 
 
 def policy(
-    name: str,
+    key: str,
     mode: Literal["Deny", "Audit"],
-    *,
-    rules: Sequence[Body],
     condition: Body,
-    variables: Iterable[Body],
-    validations: Mapping[str, str],
+    *,
+    further: Mapping[str, str] | None = None,
     labels: Mapping[str, str] | None = None,
     namespace: str = "",
     marked: Mapping[str, str] | None = None,
+    **words: str,
 ) -> Iterator[Body]:
-    """The policy NAME over what RULES match and CONDITION holds of, and its binding. VALIDATIONS are expressions by
-    what the API server says where one doesn't hold.
+    """The policy KEY of the data file over what CONDITION holds of, and its binding, with WORDS for its `$name`s.
+    FURTHER are expressions that only this cluster's has, by what the API server says where one doesn't hold.
 
     NAMESPACE: only there. MARKED: only objects with these labels, before or after. What the API server would fill in is
     written out, so that a diff against the cluster is empty.
     """
+    said, fill = _texts()["policies"][key], functools.partial(_filled, words={**expressions(), **words})
     within = {"matchLabels": {"kubernetes.io/metadata.name": namespace}} if namespace else {}
+    name = fill(said["name"])
+    held = {**{why: fill(holds) for why, holds in said["validations"].items()}, **(further or {})}
+    variables = {
+        name: fill(value) for group in said["variables"].split() for name, value in _texts()["variables"][group].items()
+    }
     yield {
         "apiVersion": API_VERSION,
         "kind": "ValidatingAdmissionPolicy",
@@ -56,11 +55,11 @@ def policy(
                 "matchPolicy": "Equivalent",
                 "namespaceSelector": within,
                 "objectSelector": {"matchLabels": dict(marked)} if marked else {},
-                "resourceRules": list(rules),
+                "resourceRules": [over(*each) for each in said["over"]],
             },
             "matchConditions": [condition],
-            **sparse(variables=list(variables)),
-            "validations": [{"expression": holds, "message": words} for words, holds in validations.items()],
+            **sparse(variables=[{"name": name, "expression": value} for name, value in variables.items()]),
+            "validations": [{"expression": holds, "message": why} for why, holds in held.items()],
         },
     }
     yield {
@@ -69,6 +68,23 @@ def policy(
         "metadata": metadata(name, labels=labels),
         "spec": {"policyName": name, "validationActions": list(ACTIONS[mode])},
     }
+
+
+def _texts() -> Any:
+    return _data.read(Path(__file__).with_suffix(".yaml"))
+
+
+@functools.cache
+def expressions() -> Mapping[str, str]:
+    """The expressions that several policies are made of, with those above them filled in."""
+    made: dict[str, str] = {}
+    for name, text in _texts()["expressions"].items():
+        made[name] = _filled(text, made)
+    return made
+
+
+def _filled(text: str, words: Mapping[str, str]) -> str:
+    return Template(text).substitute(words)
 
 
 def over(group: str, resources: str, operations: str, version: str = "v1") -> Body:
@@ -93,29 +109,6 @@ def user(namespace: str, account: str) -> str:
     return f"system:serviceaccount:{namespace}:{account}"
 
 
-def node_changes() -> Iterator[Body]:
-    """Variables: labels and annotations of a Node before and after, the keys that were set or went, and its taints."""
-    for field in ("labels", "annotations"):
-        yield from changes(field, f"metadata.?{field}")
-    for when, subject in (("Before", "oldObject"), ("After", "object")):
-        yield {"name": f"taints{when}", "expression": f"{subject}.spec.?taints.orValue([])"}
-
-
-def changes(field: str, path: str) -> Iterator[Body]:
-    """Variables about FIELD, a map at PATH of the object: before, after, and the keys that were set or went."""
-    before, after = f"variables.{field}Before", f"variables.{field}After"
-    yield {"name": f"{field}Before", "expression": f"oldObject.{path}.orValue({{}})"}
-    yield {"name": f"{field}After", "expression": f"object.{path}.orValue({{}})"}
-    kept = f"key in {before} && {before}[key] == {after}[key]"
-    yield {"name": f"{field}Set", "expression": f"{after}.filter(key, !({kept}))"}
-    yield {"name": f"{field}Gone", "expression": f"{before}.filter(key, !(key in {after}))"}
-
-
-def only(field: str, own: str) -> str:
-    """The expression that the keys of FIELD that were set or went are such that OWN holds of `key`."""
-    return f"(variables.{field}Set + variables.{field}Gone).all(key, {own})"
-
-
 def quoted(text: str) -> str:
     """TEXT as a literal of the expressions' language, whatever is in it."""
     return "'" + json.dumps(text, ensure_ascii=False)[1:-1].replace('\\"', '"').replace("'", "\\'") + "'"
@@ -132,26 +125,3 @@ def named(key: str, names: Iterable[str], prefixes: Iterable[str]) -> str:
     if names := list(names):
         parts.append(f"{key} in {listed(names)}")
     return " || ".join(parts) or "false"
-
-
-def same_node() -> str:
-    """The expression that nothing of a Node differs but labels, annotations, taints and whether it is schedulable."""
-    same = [
-        f"object.spec.?{name}.orValue({empty}) == oldObject.spec.?{name}.orValue({empty})"
-        for name, empty in UNTOUCHED.items()
-    ]
-    same += [
-        f"object.metadata.?{name}.orValue([]) == oldObject.metadata.?{name}.orValue([])"
-        for name in ("finalizers", "ownerReferences")
-    ]
-    return " && ".join(same)
-
-
-def taints(gone: Iterable[tuple[str, str]] = ()) -> str:
-    """The expression that no taint came, and none went but those of GONE. When one was added is not looked at."""
-    same = "a.key == b.key && a.effect == b.effect && a.?value.orValue('') == b.?value.orValue('')"
-    leaves = " || ".join(f"(a.key == {quoted(key)} && a.effect == {quoted(effect)})" for key, effect in gone)
-    before, after = "variables.taintsBefore", "variables.taintsAfter"
-    stays = f"{after}.exists(b, {same})"
-    kept = f"{leaves} || {stays}" if leaves else stays
-    return f"{after}.all(a, {before}.exists(b, {same})) && {before}.all(a, {kept})"

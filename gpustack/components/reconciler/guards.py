@@ -6,7 +6,7 @@ A19), so that a stolen token moves no node out of its pool, adds no taint, and t
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 from ...api import keys
 from ...model import Body
@@ -45,49 +45,42 @@ def flow_schema(name: str, namespace: str) -> Body:
     }
 
 
-def admission_policy(name: str, inputs: ReconcilerInputs) -> Iterator[Body]:
-    """The policy over what the program changes on Nodes, and its binding."""
-    if inputs.guard == "Off":
-        return
-    account = admission.user(inputs.namespace, name)
-    yield from admission.policy(
-        f"{name}-nodes",
-        inputs.guard,
-        rules=[admission.over("", "nodes", "UPDATE")],
-        condition={"name": "reconciler", "expression": f"request.userInfo.username == '{account}'"},
-        variables=admission.node_changes(),
-        validations=validations(inputs.startup_taints),
-        labels={"app": name},
-    )
-
-
-def lease_policy(name: str, inputs: ReconcilerInputs) -> Iterator[Body]:
-    """The policy that it makes its own Lease only: a right to create can't be limited to a name. By the name of
-    another's it would be leader in its place.
+def admission_policies(name: str, inputs: ReconcilerInputs) -> Iterator[Body]:
+    """The policies over what the program changes on Nodes, which Leases it makes and which pods of others it deletes,
+    where it may delete any, each with its binding.
     """
     if inputs.guard == "Off":
         return
-    own = [f"object.metadata.?name.orValue('') == '{name}'"]
-    if inputs.leases:  # and those of nodes, by which maintenance is shared
-        own.append(
-            f"request.namespace == {quoted(inputs.leases)} && object.metadata.?name.orValue('').startsWith('node-')"
-        )
+    labels, who = {"app": name}, admission.callers(inputs.namespace, [name])
+    gpu = [f"'{keys.PRESENT}' in variables.labelsBefore"]
+    gpu += [f"'{key}' in variables.annotationsBefore" for key in (keys.MEMORY, keys.OPERATION)]
+    gpu += [f"variables.labelsBefore[?'{key}'].orValue('') == 'true'" for key in keys.GPU_FEATURES]
+    gone = [f"(a.key == {quoted(key)} && a.effect == {quoted(effect)})" for key, effect in inputs.startup_taints]
     yield from admission.policy(
-        f"{name}-lease",
+        "reconciler_nodes",
         inputs.guard,
-        rules=[admission.over("coordination.k8s.io", "leases", "CREATE")],
-        condition=admission.callers(inputs.namespace, [name]),
-        variables=[],
-        validations={"the reconciler makes its own Lease only": " || ".join(own)},
-        labels={"app": name},
+        {
+            "name": "reconciler",
+            "expression": f"request.userInfo.username == '{admission.user(inputs.namespace, name)}'",
+        },
+        labels=labels,
+        account=name,
+        gpu=" || ".join(gpu),
+        own_labels=named("key", LABELS, (f"{keys.DOMAIN}/", keys.DEPLOY)),
+        own_annotations=named("key", ANNOTATIONS, (f"{keys.DOMAIN}/",)),
+        leaves="".join(f"{each} || " for each in gone),
     )
+    of_nodes = f"request.namespace == {quoted(inputs.leases)} && object.metadata.?name.orValue('').startsWith('node-')"
+    nodes = f" || {of_nodes}" if inputs.leases else ""  # by which maintenance is shared
+    yield from admission.policy("reconciler_lease", inputs.guard, who, labels=labels, account=name, nodes=nodes)
+    if inputs.deletes:
+        allowed = " || ".join(deleted(inputs))
+        yield from admission.policy("reconciler_pods", inputs.guard, who, labels=labels, account=name, allowed=allowed)
 
 
-def pod_policy(name: str, inputs: ReconcilerInputs) -> Iterator[Body]:
-    """The policy over which pods of others it deletes, where it may delete any."""
-    if inputs.guard == "Off" or not inputs.deletes:
-        return
-    allowed = [f"request.namespace == {quoted(inputs.namespace)}"]
+def deleted(inputs: ReconcilerInputs) -> Iterator[str]:
+    """The expressions that a pod may be deleted by one of the policy's rules, or is one of the stack."""
+    yield f"request.namespace == {quoted(inputs.namespace)}"
     others: list[str] = []  # a pod for which an earlier rule says something else is not deleted by a later one
     for each in inputs.pod_rules:
         parts = [
@@ -95,22 +88,11 @@ def pod_policy(name: str, inputs: ReconcilerInputs) -> Iterator[Body]:
         ]
         parts += [f"request.namespace == {quoted(each.namespace)}"] if each.namespace else []
         if each.then == "delete":
-            allowed.append(f"({' && '.join(parts + others)})")
+            yield f"({' && '.join(parts + others)})"
         else:
             others.append(f"!({' && '.join(parts)})")
     if inputs.ignores_budgets:
-        allowed.append(uses_gpu(inputs.runtime_classes))
-    yield from admission.policy(
-        f"{name}-pods",
-        inputs.guard,
-        rules=[admission.over("", "pods", "DELETE")],
-        condition=admission.callers(inputs.namespace, [name]),
-        variables=[],
-        validations={
-            "the reconciler deletes pods of the stack, and those that spec.reconciler says": " || ".join(allowed)
-        },
-        labels={"app": name},
-    )
+        yield uses_gpu(inputs.runtime_classes)
 
 
 def uses_gpu(runtime_classes: Sequence[str]) -> str:
@@ -124,25 +106,3 @@ def uses_gpu(runtime_classes: Sequence[str]) -> str:
         ways.append(f"{spec}.?runtimeClassName.orValue('') in {listed(runtime_classes)}")
     ways.append(f"size({spec}.?resourceClaims.orValue([])) > 0")
     return f"({spec}.?nodeName.orValue('') != '' && ({' || '.join(ways)}))"
-
-
-def validations(startup_taints: Iterable[tuple[str, str]]) -> dict[str, str]:
-    """What must hold of a change, by the words that a refusal has."""
-    gpu = [f"'{keys.PRESENT}' in variables.labelsBefore"]
-    gpu += [f"'{key}' in variables.annotationsBefore" for key in (keys.MEMORY, keys.OPERATION)]
-    gpu += [f"variables.labelsBefore[?'{key}'].orValue('') == 'true'" for key in keys.GPU_FEATURES]
-    own = {
-        "labels": named("key", LABELS, (f"{keys.DOMAIN}/", keys.DEPLOY)),
-        "annotations": named("key", ANNOTATIONS, (f"{keys.DOMAIN}/",)),
-    }
-    spec = "the reconciler changes nothing of a node's spec but whether it is schedulable, and startup taints"
-    taints = "the reconciler adds no taint, and removes those of spec.reconciler.startupTaints only"
-    return {
-        "the reconciler changes nodes with a GPU only": " || ".join(gpu),
-        **{
-            f"the reconciler changes its own {field} of a node only": admission.only(field, each)
-            for field, each in own.items()
-        },
-        spec: admission.same_node(),
-        taints: admission.taints(startup_taints),
-    }

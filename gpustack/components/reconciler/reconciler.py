@@ -19,7 +19,7 @@ from ..monitoring.prometheus_rules import prometheus_rule
 from ..parts.kube import access, config_map, grant_here, metadata, rule, service, service_monitor
 from ..parts.monitoring import monitor_for
 from ..parts.pod import RESTRICTED, Container, Env, Pod, http_probe, sparse
-from .guards import admission_policy, flow_schema, lease_policy, pod_policy
+from .guards import admission_policies, flow_schema
 from .reconciler_inputs import ReconcilerInputs
 
 NAME = "gpustack-reconciler"
@@ -59,9 +59,7 @@ class Reconciler(Component[ReconcilerInputs]):
         yield service(NAME, inputs.namespace, port_name="metrics", port=PORT)
         if inputs.flow_schema:
             yield flow_schema(NAME, inputs.namespace)
-        yield from admission_policy(NAME, inputs)
-        yield from lease_policy(NAME, inputs)
-        yield from pod_policy(NAME, inputs)
+        yield from admission_policies(NAME, inputs)
         if inputs.log_monitor:
             yield config_map(MONITOR, inputs.log_monitor, {f"{MONITOR}.json": health.monitor()})
         if inputs.monitoring:

@@ -13,74 +13,30 @@ from collections.abc import Iterable, Iterator
 
 from ...model import Body
 from ..parts import admission
-from ..parts.admission import listed, over, quoted
+from ..parts.admission import listed, quoted
 from .tenancy_inputs import AdmissionInputs, Hold, Offered, TenancyInputs
 
-NAME = "gpustack-tenant-pods"
 SHARES = "gpustack.dev/shares-gpu"
 """The label by which a pod says that it may share a GPU."""
-KINDS = ("containers", "initContainers", "ephemeralContainers")
-VISIBLE = "NVIDIA_VISIBLE_DEVICES"
-POWERS = ("ALL", "SYS_ADMIN", "SYS_PTRACE", "SYS_MODULE", "SYS_RAWIO", "DAC_READ_SEARCH", "BPF")
-"""Capabilities by which a process leaves its container. Runtimes read them in small letters too, and CRI-O with CAP_
-before them (cri-o, server/container_create.go)."""
-HARMLESS = ("", "none", "void")
-"""Values of that variable by which no GPU is visible (the container toolkit's documentation of it)."""
+KINDS = ("containers", "initContainers")
+ANNOTATED = "a tenant's pod has no annotation of CDI: it gets the GPUs that it asks for"
 
 
 def tenant_pods(inputs: TenancyInputs, said: AdmissionInputs) -> Iterator[Body]:
     """The policy over pods of the tenants' namespaces, and its binding."""
     homes = [tenant.namespace for tenant in inputs.tenants]
     return admission.policy(
-        NAME,
+        "tenant_pods",
         said.mode,
-        rules=[over("", "pods", "CREATE UPDATE"), over("", "pods/ephemeralcontainers", "UPDATE")],
-        condition={"name": "tenant", "expression": f"request.namespace in {listed(homes)}"},
-        variables=[{"name": "folders", "expression": listed(said.folders)}, parts_of_paths(), WRITTEN],
-        validations={words: f"variables.written || ({holds})" for words, holds in rules(inputs, said)} | ANNOTATED,
+        {"name": "tenant", "expression": f"request.namespace in {listed(homes)}"},
+        further={words: f"variables.written || ({holds})" for words, holds in rules(inputs, said)}
+        | {ANNOTATED: admission.expressions()["annotated"]},
+        folders=listed(said.folders),
     )
-
-
-WRITTEN = {
-    "name": "written",
-    "expression": "request.operation == 'UPDATE' && request.subResource == ''",
-}
-"""The variable for a pod that is there: what it runs can't change any more, but its annotations can."""
-ANNOTATED = {
-    "a tenant's pod has no annotation of CDI: it gets the GPUs that it asks for": (
-        "!object.metadata.?annotations.orValue({}).exists(key, (key.startsWith('cdi.k8s.io/') || "
-        "key.startsWith('nvidia.cdi.k8s.io/')) && (oldObject == null || "
-        "oldObject.metadata.?annotations[?key].orValue('') != object.metadata.annotations[key]))"
-    )
-}
-"""By one of these containerd hands out devices, by the other NVIDIA's NRI plugin. One that was there stays."""
-
-
-def parts_of_paths() -> Body:
-    """The variable with the paths of the node that a pod mounts, as the kernel reads them: /run//nvidia/ is a way to
-    /run/nvidia.
-    """
-    mounted = "object.spec.?volumes.orValue([]).filter(volume, has(volume.hostPath))"
-    steps = "volume.hostPath.path.split('/').filter(step, step != '' && step != '.')"
-    return {"name": "mounted", "expression": f"{mounted}.map(volume, '/' + {steps}.join('/'))"}
 
 
 def rules(inputs: TenancyInputs, said: AdmissionInputs) -> Iterator[tuple[str, str]]:
-    """What a pod is told, and the expression that holds of every other."""
-    within = "path == folder || path.startsWith(folder + '/') || path == '/' || folder.startsWith(path + '/')"
-    mounts = f"variables.mounted.exists(path, variables.folders.exists(folder, {within}))"
-    yield "a tenant's pod mounts no folder of the node by which it reaches its GPUs", f"!{mounts}"
-    privileged = "each.?securityContext.privileged.orValue(false)"
-    yield "a tenant's pod isn't privileged: it would have every GPU of its node", none(privileged)
-    visible = f"item.name == {quoted(VISIBLE)} && !(item.?value.orValue('all') in {listed(HARMLESS)})"
-    yield (
-        f"a tenant's pod doesn't set {VISIBLE}: it gets the GPUs that it asks for",
-        none(f"each.?env.orValue([]).exists(item, {visible})"),
-    )
-    named = f"one.upperAscii().replace('CAP_', '') in {listed(POWERS)}"
-    powers = f"each.?securityContext.capabilities.add.orValue([]).exists(one, {named})"
-    yield "a tenant's pod has no power over its node", none(powers)
-    yield "a tenant's pod shares no processes with its node", "!object.spec.?hostPID.orValue(false)"
+    """What a pod is told of the cluster's own resources and tenants, and the expression that holds of every other."""
     for one in inputs.resources:
         if one.taints:
             ways = " || ".join(" && ".join(tolerates(*taint) for taint in pool) for pool in one.taints)
@@ -116,15 +72,10 @@ def of(tenant: Hold, resources: tuple[Offered, ...]) -> Iterator[tuple[str, str]
         yield what, f"{others} || {main} && {before}"
 
 
-def none(condition: str) -> str:
-    """The expression that CONDITION holds of no container, called `each`."""
-    return " && ".join(f"!object.spec.?{kind}.orValue([]).exists(each, {condition})" for kind in KINDS)
-
-
 def asks(resources: Iterable[Offered]) -> str:
     """The expression that a container asks for one of RESOURCES."""
-    named = " || ".join(f"{limit(one)}.orValue('0') != '0'" for one in resources) or "false"
-    return "(" + " || ".join(f"object.spec.?{kind}.orValue([]).exists(each, {named})" for kind in KINDS[:2]) + ")"
+    named = " || ".join(f"{limit(one)}.hasValue()" for one in resources) or "false"
+    return "(" + " || ".join(f"object.spec.?{kind}.orValue([]).exists(each, {named})" for kind in KINDS) + ")"
 
 
 def limit(one: Offered) -> str:
