@@ -232,11 +232,20 @@ def _filled(olds: Leaves, news: Leaves) -> tuple[Leaves, Leaves]:
     """
     held: dict[Path, Any] = {}
     for path in {path[:2] for path in (*olds, *news)}:
+        if path[0] == "nodePools":
+            held |= {(*path, *below): value for below, value in _of_a_pool().items()}
         for rule in own.rules():
             if rule.kind and path[0] == rule.name:
                 above = path[:1] if rule.kind == "where" else path
                 held |= {(*above, *below): value for below, value in leaves(rule.values).items()}
     return {**held, **olds}, {**held, **news}
+
+
+@cache
+def _of_a_pool() -> Leaves:
+    from ...policy.language.node_pools import NodePool
+
+    return leaves(NodePool(name="any").model_dump(mode="json", exclude_none=True, include={"host"}))
 
 
 def _tier(leaf: Leaf, fleet: Fleet, like: Like | None, *, new: bool) -> int:
