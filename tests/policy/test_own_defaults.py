@@ -181,6 +181,10 @@ SAID_OTHERWISE = {
         "no release has such an image, and a rule asks for one",
     ),
     "kataManager.version": "no release has such an image, and a rule asks for one",
+    **dict.fromkeys(
+        ["reconciler.health.logMonitorNamespace", "reconciler.kured", "reconciler.prepull"],
+        "a section that is there or not",
+    ),
     "operator.metrics.serviceMonitor.interval": "the operator isn't there",
     "operator.metrics.serviceMonitor.scrapeTimeout": "the operator isn't there",
     "nodePools[].containerRuntime": "the cluster's, of the same name",

@@ -24,4 +24,6 @@ def from_cluster(cluster: Cluster) -> PrepullInputs | None:
     if section is None or section.prepull is None or drivers is None or drivers == (None, None):
         return None
     several, share = drivers.several, section.prepull.maxUnavailable
-    return PrepullInputs(openshift=cluster.platform.security_constraints, driver=drivers.section, drivers=several, at_once=share)
+    return PrepullInputs(
+        openshift=cluster.platform.security_constraints, driver=drivers.section, drivers=several, at_once=share
+    )

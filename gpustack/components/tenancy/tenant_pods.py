@@ -74,7 +74,7 @@ def of(tenant: Hold, resources: tuple[Offered, ...]) -> Iterator[tuple[str, str]
 
 def asks(resources: Iterable[Offered]) -> str:
     """The expression that a container asks for one of RESOURCES."""
-    named = " || ".join(f"{limit(one)}.hasValue()" for one in resources) or "false"
+    named = " || ".join(f"{limit(one)}.orValue('0') != '0'" for one in resources) or "false"
     return "(" + " || ".join(f"object.spec.?{kind}.orValue([]).exists(each, {named})" for kind in KINDS) + ")"
 
 

@@ -192,14 +192,17 @@ def spelled(spec: ClusterPolicySpec | None) -> tuple[tuple[str, ...], str]:
 
 
 def said(spec: ClusterPolicySpec) -> Leaves:
-    """All values of SPEC, but for the objects that it brings along: those are judged themselves."""
+    """All values of SPEC, but for the objects that it brings along, which are judged themselves, and what hosts are not
+    asked for.
+    """
     values = spec.model_dump(mode="json", exclude_none=True)
     values.pop("extraObjects", None)
     places: dict[Path, Any] = {("carried", each.name): each for each in spec.carried}
     places |= {("nfd", name): getattr(spec.nfd, name) for name in ("master", "worker", "gc")}
     places |= {("reconciler",): spec.reconciler} if spec.reconciler else {}
     emptied: Leaves = {(*path, "tolerations"): [] for path, each in places.items() if each.tolerations == []}
-    return {**leaves(values), **emptied}  # an empty list takes the place of what is there without one
+    found = {path: value for path, value in leaves(values).items() if value is not False or path[2:3] != ("host",)}
+    return {**found, **emptied}  # an empty list takes the place of what is there without one
 
 
 def steps(before: ClusterPolicySpec | None, after: ClusterPolicySpec, fleet: Fleet) -> list[Step]:
@@ -232,20 +235,11 @@ def _filled(olds: Leaves, news: Leaves) -> tuple[Leaves, Leaves]:
     """
     held: dict[Path, Any] = {}
     for path in {path[:2] for path in (*olds, *news)}:
-        if path[0] == "nodePools":
-            held |= {(*path, *below): value for below, value in _of_a_pool().items()}
         for rule in own.rules():
             if rule.kind and path[0] == rule.name:
                 above = path[:1] if rule.kind == "where" else path
                 held |= {(*above, *below): value for below, value in leaves(rule.values).items()}
     return {**held, **olds}, {**held, **news}
-
-
-@cache
-def _of_a_pool() -> Leaves:
-    from ...policy.language.node_pools import NodePool
-
-    return leaves(NodePool(name="any").model_dump(mode="json", exclude_none=True, include={"host"}))
 
 
 def _tier(leaf: Leaf, fleet: Fleet, like: Like | None, *, new: bool) -> int:
