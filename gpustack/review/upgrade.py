@@ -42,7 +42,7 @@ def concerned(cluster: Cluster, asked: Asked, named: Collection[str]) -> list[Po
     if lacking := [name for name in named if name not in there]:
         what, remedy = f"no node pool is called {lacking[0]!r}", f"there are: {', '.join(there) or 'none'}"
         raise InputError.of("GPU026", what, remedy=remedy)
-    if asked["ocp"] and not cluster.on_openshift:
+    if asked["ocp"] and not cluster.platform.own_versions:
         raise InputError.of(
             "GPU026", "there is no OpenShift", remedy="name clusters that have it, or ask with --kubernetes"
         )
