@@ -50,9 +50,12 @@ def shared(made: Draft) -> Draft | None:
     brought = [each for each in made.spec.get("extraObjects", []) if each["metadata"]["name"] != config.name]
     if ("extraObjects",) in leaves:
         leaves["extraObjects",] = Said(brought, leaves["extraObjects",].where)
-    how = {"replicas": entries[0][1], "renameByDefault": renamed or None, "failRequestsGreaterThanOne": fails}
-    at: Path = ("nodePools", 0, "sharing", kind)
-    leaves |= {(*at, key): Said(each, where) for key, each in how.items() if each is not None}
+    how = {"replicas": entries[0][1], "renameByDefault": renamed, "failRequestsGreaterThanOne": fails}
+    at, usual = (
+        ("nodePools", 0, "sharing", kind),
+        {"renameByDefault": False, "failRequestsGreaterThanOne": kind == "mps"},
+    )
+    leaves |= {(*at, key): Said(each, where) for key, each in how.items() if each != usual.get(key)}
     leaves |= {NAME: Said(name, where), (*CONFIG, "default"): Said(name, where)}
     other = replace(made, leaves=leaves, carried=[])
     after = in_effect(other)
@@ -69,15 +72,16 @@ def in_effect(made: Draft, which: Callable[[ClusterPolicySpec], InEffect] = plug
         return None
 
 
-def meaning(made: Draft, config: InEffect) -> tuple[str, list[tuple[str, int]], bool, bool | None] | None:
+def meaning(made: Draft, config: InEffect) -> tuple[str, list[tuple[str, int]], bool, bool] | None:
     """The kind of sharing, what is shared in how many parts, whether it is renamed, and whether requests for more fail,
-    by the default of CONFIG; None where it says anything else, or nothing."""
+    by the default of CONFIG; None where it says anything else, or nothing. What it leaves out is the plugin's own."""
     version = images.version(load_values(made.spec).devicePlugin) or ""
     said = read_plugin_config((config.data or {}).get(config.default, ""), version)
     if said.refused or said.ignored or said.flags or said.ambiguous or len(said.sharing) != 1:
         return None
     how = said.sharing[said.kind]
-    return said.kind, [(each.name, each.replicas) for each in how.entries], how.renamed, how.fails
+    fails = said.kind == "mps" if how.fails is None else how.fails
+    return said.kind, [(each.name, each.replicas) for each in how.entries], how.renamed, fails
 
 
 def apart(before: Iterable[Body], after: Iterable[Body], name: str) -> set[str]:
