@@ -67,6 +67,20 @@ def test_time_slicing() -> None:
     assert (in_effect.config_map, in_effect.default) == (PLUGIN, "exclusive")
 
 
+def test_nodes_without_a_label_may_get_a_pools_sharing() -> None:
+    """Where all pools share, `config.default` may name one of them: its configuration is that of nodes without the
+    label. Where a pool shares nothing, its nodes have no label, so that is refused, as is what is no pool."""
+    shares = [pool("a", timeSlicing={"replicas": 4}), pool("b", mps={"replicas": 2})]
+    section = {"devicePlugin": {"config": {"default": "b"}}}
+    in_effect = plugin_config(spec(nodePools=shares, **section))
+    assert in_effect is not None
+    assert (in_effect.config_map, in_effect.default) == (PLUGIN, "b")
+    for pools in ([*shares, pool("c")], shares[:1]):
+        with pytest.raises(FindingsError) as refused:
+            maps(*pools, **section)
+        assert [each.path for each in refused.value.findings] == ["spec.devicePlugin.config.default"]
+
+
 def test_mps() -> None:
     """MPS is written as MPS, with its own option."""
     found = maps(pool(mps={"replicas": 10, "failRequestsGreaterThanOne": False}))[PLUGIN]["p"]

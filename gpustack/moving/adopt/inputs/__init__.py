@@ -18,10 +18,10 @@ from gpustack.text.read import Document
 
 from ..documents import ENDINGS, Item, Reader, files
 from ..installation import Installation, understood
-from . import argocd, bundles, elsewhere, flux, helm, objects, overlays, policy, shell, terraform
+from . import argocd, bundles, elsewhere, flux, helm, objects, overlays, shell, terraform
 from .context import Context, expanded
 
-MODULES = (policy, objects, flux, argocd, overlays, bundles, terraform, helm, elsewhere, shell)
+MODULES = (objects, flux, argocd, overlays, bundles, terraform, helm, elsewhere, shell)
 
 
 def members(named: Sequence[str], answers: Mapping[str, str]) -> list[str]:
@@ -47,7 +47,7 @@ def documents_of(named: Sequence[str], context: Context) -> list[Item]:
             context.known[display(path, File.cwd())] = path
     answers, items = context.reader.answers, list[Item]()
     for _ in range(2):
-        items = []
+        items, context.installation.notes = [], []
         for name, path in context.known.items():
             with given(name, path, named, context):
                 for item in context.reader.items(path, name):

@@ -3,18 +3,27 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path as File
 from typing import Any
 
+from gpustack.catalog import _data
 from gpustack.model import InputError, Location, Path, children
 
 from ..documents import OBJECT, Item, Reader, documents
 from ..installation import Installation, Leaves, lay
 
 CHART = "gpu-operator"
+
+
+@functools.cache
+def words(name: str) -> tuple[str, ...]:
+    """The words NAME of shapes.yaml, whichever lists they stand in."""
+    rows = _data.read(File(__file__).with_name("shapes.yaml"))[name]
+    return tuple(word for row in rows for word in ([row] if isinstance(row, str) else row))
 
 
 def chart_named(name: str) -> bool:
@@ -73,22 +82,15 @@ class Context:
             self.installation.version = said
 
 
-HELD = {
-    *(("nvidia.com", kind) for kind in ("ClusterPolicy", "NVIDIADriver", "GPUCluster")),
-    *(("operators.coreos.com", "Subscription"), ("helm.toolkit.fluxcd.io", "HelmRelease")),
-    *(("helm.cattle.io", "HelmChart"), ("argoproj.io", "Application")),
-}
-"""Objects that others bring along inside of theirs: Open Cluster Management's policies and works, Crossplane, kro."""
-
-
 def said_by(data: Any) -> bool:
-    """Whether DATA is an object of one of the HELD kinds, and no reference to one."""
-    kind = (str(data.get("apiVersion", "")).partition("/")[0], str(data.get("kind"))) if isinstance(data, dict) else ()
-    return kind in HELD and isinstance(data.get("spec"), dict)
+    """Whether DATA is an object of one of the kinds that others hold, and no reference to one."""
+    if not isinstance(data, dict) or not isinstance(data.get("spec"), dict):
+        return False
+    return f"{str(data.get('apiVersion', '')).partition('/')[0]}/{data.get('kind')}" in words("held")
 
 
 def held(item: Item, path: Path = ()) -> Iterator[Item]:
-    """The objects of the HELD kinds inside of ITEM, below PATH, also in texts, as cloud-init has them."""
+    """The objects of such kinds inside of ITEM, below PATH, also in texts, as cloud-init has them."""
     data = item.get(*path)
     if isinstance(data, str) and OBJECT.search(data):
         with contextlib.suppress(InputError):

@@ -13,18 +13,9 @@ from gpustack.model import Path, children
 
 from ..documents import Item
 from ..installation import Leaves, lay
-from .context import CHART, Context, chart_named, said_by
+from .context import CHART, Context, chart_named, said_by, words
 from .flux import values, values_from
 from .sets import pairs, put, typed
-
-CHARTS = ("chart", "chartName", "chartname", "chart_ref", "remoteChart", "helmChart", "name")
-VERSIONS = ("version", "chart_version", "chartVersion", "targetRevision", "revision")
-NAMESPACES = ("namespace", "releaseNamespace", "release_namespace")
-NAMES = ("releaseName", "release_name", "name")
-NAMED = ("valuesFile", "valueFile", "valuesFiles", "valueFiles", "values_files", "additionalValuesFiles")
-SETS = ("set", "setString", "set_values", "setValues", "overrideValues")
-VALUES = ("values", "release_values", "valuesInline", "valuesTemplate", "valuesObject", "valuesContent")
-
 
 _ONE = re.compile(r"\{\{\s*(\w+)\s*(?:\|(?:(?!\{\{).)*)?\}\}")
 
@@ -35,8 +26,10 @@ def releases(item: Item, path: Path = ()) -> Iterator[Item]:
     if said_by(data):
         return
     if isinstance(data, dict):
-        named = any(names(data.get(key)) for key in CHARTS) and not {"dependencies", "manifest"} & set(data)
-        if named and any(key in data for key in (*VERSIONS, *VALUES, *NAMED, *SETS)):
+        named = any(names(data.get(key)) for key in words("charts")) and not {"dependencies", "manifest"} & set(data)
+        if named and any(
+            key in data for key in (*words("versions"), *words("values"), *words("files"), *words("sets"))
+        ):
             yield item.part(*path)
             return
     for step, _ in children(data):
@@ -84,19 +77,19 @@ def read(item: Item, context: Context) -> None:
     for release in releases(Item(item.file, item.text, filled_in(item.data, context), item.at, item.outer)):
         installation.installed = True
         context.version(release, "chart", "metadata", "appVersion")
-        for key in VERSIONS:
+        for key in words("versions"):
             context.version(release, "chart", key)
             context.version(release, key)
-        installation.namespace = first(release, NAMESPACES) or installation.namespace
-        installation.helm_release = first(release, NAMES) or installation.helm_release
+        installation.namespace = first(release, words("namespaces")) or installation.namespace
+        installation.helm_release = first(release, words("names")) or installation.helm_release
         for entry in [release.part("valuesFrom", index) for index in range(len(release.get("valuesFrom") or []))]:
             context.take(from_object(entry, context))
         override = release.get("valuesMerge") != "merge"  # of kustomize: whether what stands there wins over files
-        for key in (*NAMED, *VALUES) if override else (*VALUES, *NAMED):
-            if key in NAMED and release.get("valuesMerge") == "replace":
+        for key in (*words("files"), *words("values")) if override else (*words("values"), *words("files")):
+            if key in words("files") and release.get("valuesMerge") == "replace":
                 continue
             found = release.get(key)
-            many = found if isinstance(found, list) else [found] if found and key in NAMED else None
+            many = found if isinstance(found, list) else [found] if found and key in words("files") else None
             for index, each in enumerate(many or []):
                 if isinstance(each, str) and (said := pairs(each)):  # a=b, as KubeKey has them
                     for at, value in said:
@@ -105,7 +98,7 @@ def read(item: Item, context: Context) -> None:
                 context.take(release.leaves(key, index) if isinstance(each, dict) else context.file(release, str(each)))
             if many is None:
                 values(release, context, key)
-        for key in SETS:
+        for key in words("sets"):
             for at, value in assigned(release.get(key)):
                 put(installation.values, at, value if key == "setString" else typed(value), release.where(key))
 

@@ -6,7 +6,7 @@ from gpustack.model import InputError
 from gpustack.policy.loading.foreign import is_values
 
 from ..documents import Item
-from .context import CHART, Context
+from .context import CHART, Context, words
 
 
 def recognised(item: Item) -> bool:
@@ -34,7 +34,11 @@ def wrapper(item: Item) -> str | None:
     from gpustack.catalog import chart
 
     known = [key for key in item.data if key in chart.wrappers()]
-    alias = [key for key, below in item.data.items() if isinstance(below, dict) and len(set(below) & SECTIONS) > 1]
+    alias = [
+        key
+        for key, below in item.data.items()
+        if isinstance(below, dict) and len(set(below) & {*words("sections")}) > 1
+    ]
     return next((str(key) for key in [*known, *alias]), None)
 
 
@@ -49,13 +53,6 @@ def aliased(item: Item, context: Context) -> str | None:
 def below_alias(item: Item, context: Context) -> None:
     """Read values below an alias."""
     take(item, context, aliased(item, context))
-
-
-SECTIONS = {
-    *("driver", "toolkit", "operator", "devicePlugin", "dcgmExporter", "migManager"),
-    *("gfd", "nfd", "validator", "sandboxWorkloads"),
-}
-"""Sections that tell the chart's values from those of other charts, two at least."""
 
 
 def take(item: Item, context: Context, alias: str | None = None) -> None:

@@ -10,6 +10,7 @@ import zlib
 from typing import Any
 
 from gpustack.model import Path
+from gpustack.policy.loading.envelope import API_VERSION
 
 from ....api import keys
 from ..documents import Item
@@ -22,8 +23,16 @@ OPERATOR = {"gpu-operator", "gpu-operator-certified"}
 
 
 def cluster_policy(item: Item, context: Context) -> None:
-    """Read the operator's ClusterPolicy."""
+    """Read the operator's ClusterPolicy, or one of gpustack's own, which is written anew, as short as it can be."""
     installation = context.installation
+    if item.get("apiVersion") == API_VERSION:
+        if item.get("spec", "extends"):
+            installation.tell("layers", "spec.extends", item.where("spec"))
+        lay(installation.spec, {path: said for path, said in item.leaves("spec").items() if path[0] != "extends"})
+        return
+    if item.text_at("apiVersion").partition("/")[0] not in {"nvidia.com", ""}:
+        other(item, context)
+        return
     if keys.INERT in (item.get("metadata", "annotations") or {}):
         installation.tell("inert", item.file, item.where())
         return
@@ -140,6 +149,7 @@ def service_version(item: Item, context: Context) -> None:
 
 
 KINDS = {
+    "ClusterPolicy": cluster_policy,
     "NVIDIADriver": driver,
     "GPUCluster": gpu_cluster,
     "Secret": secret,

@@ -23,22 +23,12 @@ from gpustack.text.source import decode, load_bytes
 
 from ..documents import Item, documents, filled, plainly
 from . import elsewhere
-from .context import Context, expanded
+from .context import Context, expanded, words
 
 NAMES = ("kustomization.yaml", "kustomization.yml", "Kustomization")
-PLUGINS = {"generators", "transformers", "validators", "helmCharts", "helmChartInflationGenerator", "helmGlobals"}
-LISTS = ("resources", "bases", "components", "crds", "configurations", "patchesStrategicMerge")
-PATHS = ("patches", "patchesJson6902", "replacements")
 SECONDS = 60
 MOST = 16 * 1024 * 1024
 """Time that a build may take, and bytes that it may come to."""
-
-
-PLAIN = {
-    *("apiVersion", "kind", "metadata", "namespace", "resources", "helmCharts", "helmGlobals"),
-    *("configMapGenerator", "generatorOptions", "configurations"),
-}
-"""What an overlay may say of which nothing has to be built: the files are read as they stand."""
 
 
 def is_overlay(item: Item) -> bool:
@@ -75,7 +65,9 @@ def build(context: Context) -> None:
 def needs(item: Item, folder: Path) -> bool:
     """Whether ITEM in FOLDER says anything of which more has to be known than its files as they stand."""
     resources = [str(each) for each in item.get("resources") or []]
-    return any(".." in each or not (folder / each).exists() for each in resources) or not set(item.data) <= PLAIN
+    return any(".." in each or not (folder / each).exists() for each in resources) or not set(item.data) <= {
+        *words("plain")
+    }
 
 
 @contextlib.contextmanager
@@ -111,7 +103,7 @@ def _named(own: Path, root: Path, above: list[Path]) -> Iterator[Path]:
     data: Any = parsed[1] if parsed else {}
     if not isinstance(data, dict) or own in above:
         raise _refused(f"{own.parent.name}/{own.name} is no overlay, or names itself")
-    if plugin := sorted(PLUGINS & set(data)):
+    if plugin := sorted({*words("plugins")} & set(data)):
         raise _refused(f"it has {plugin[0]}: they start programs, or fetch charts")
     for name in _references(data):
         path = Path(os.path.normpath(own.parent / name))
@@ -123,9 +115,9 @@ def _named(own: Path, root: Path, above: list[Path]) -> Iterator[Path]:
 
 def _references(data: dict[str, Any]) -> Iterator[str]:
     """What the kustomization DATA names: files, folders, or addresses."""
-    for key in LISTS:
+    for key in words("lists"):
         yield from (each for each in data.get(key) or [] if isinstance(each, str) and "\n" not in each)
-    maps = [each for key in PATHS for each in data.get(key) or [] if isinstance(each, dict)]
+    maps = [each for key in words("paths") for each in data.get(key) or [] if isinstance(each, dict)]
     for each in (*maps, data.get("openapi") or {}):
         yield from [each["path"]] if isinstance(each, dict) and each.get("path") else []
     for each in (*(data.get("configMapGenerator") or []), *(data.get("secretGenerator") or [])):

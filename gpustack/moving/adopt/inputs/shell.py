@@ -10,14 +10,16 @@ import json
 import re
 import shlex
 from collections.abc import Iterator, Mapping
+from pathlib import Path as File
 from typing import Any
 
+from gpustack.catalog import _data
 from gpustack.model import InputError, Location, Path, children
 from gpustack.text.read import value as parse
 
 from ..documents import COMMAND, Item, documents, filled
 from ..installation import Leaves, Said, lay, leaves_of
-from .context import CHART, Context
+from .context import CHART, Context, words
 from .sets import pairs, put, typed
 
 _SET = re.compile(
@@ -35,12 +37,6 @@ _NAMED = re.compile(
     r"|%(\w+)%|[$<]\((?:[^()]|\([^()]*\))*\)|`[^`]*`"
 )
 _FENCE = r"{name}(?:(?!^```).)*^```(?:yaml|yml)[^\n]*\n(.*?)^```"
-SHORT = {"-n": "namespace", "-f": "values", "-l": "labels", "-o": "output"}
-WITH_VALUE = {
-    *("namespace", "values", "labels", "output", "version", "set", "set-string", "set-json", "set-file", "set-literal"),
-    *("repo", "timeout", "kubeconfig", "kube-context", "history-max", "description", "post-renderer", "name-template"),
-    *("username", "password", "ca-file", "cert-file", "key-file", "keyring"),
-}
 
 
 def recognised(item: Item) -> bool:
@@ -126,10 +122,10 @@ def read(item: Item, context: Context) -> None:
     for number, (where, text) in enumerate(commands(item)):
         if number == 1:
             context.installation.tell("several commands", item.file, where)
-        words = shlex.shlex(filled(_NAMED.sub(one, text), known), posix=True, punctuation_chars="();<>|&`")
-        words.whitespace_split = True
+        line = shlex.shlex(filled(_NAMED.sub(one, text), known), posix=True, punctuation_chars="();<>|&`")
+        line.whitespace_split = True
         try:
-            command(list(words), item, where, context)
+            command(list(line), item, where, context)
         except ValueError as error:
             context.installation.tell("command", item.file, where, error=error)
 
@@ -156,15 +152,16 @@ def patched(patch: re.Match[str], item: Item, context: Context) -> bool:
     return bool(made)
 
 
-def command(words: list[str], item: Item, where: Location, context: Context) -> None:
-    """Take what the WORDS after `helm install` say."""
+def command(line: list[str], item: Item, where: Location, context: Context) -> None:
+    """Take what the words of LINE after `helm install` say."""
     installation = context.installation
-    end = next((index for index, word in enumerate(words) if set(word) & set("();<>|&`") and "=" not in word), None)
-    rest, plain, flags = iter(words[:end]), [], list[tuple[str, str]]()
+    end = next((index for index, word in enumerate(line) if set(word) & set("();<>|&`") and "=" not in word), None)
+    short = _data.read(File(__file__).with_name("shapes.yaml"))["short"]
+    rest, plain, flags = iter(line[:end]), [], list[tuple[str, str]]()
     for word in rest:
         flag, equals, value = word.partition("=")
-        flag = SHORT.get(flag, flag.removeprefix("--") if flag.startswith("--") else "")
-        if flag in WITH_VALUE:
+        flag = short.get(flag, flag.removeprefix("--") if flag.startswith("--") else "")
+        if flag in words("options"):
             flags.append((flag, value if equals else next(rest, "")))
         elif not word.startswith("-"):
             plain.append(word)
