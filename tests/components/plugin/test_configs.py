@@ -71,7 +71,7 @@ def test_nodes_without_a_label_may_get_a_pools_sharing() -> None:
     """Where all pools share, `config.default` may name one of them: its configuration is that of nodes without the
     label. Where a pool shares nothing, its nodes have no label, so that is refused, as is what is no pool."""
     shares = [pool("a", timeSlicing={"replicas": 4}), pool("b", mps={"replicas": 2})]
-    section = {"devicePlugin": {"config": {"default": "b"}}}
+    section: dict[str, Any] = {"devicePlugin": {"config": {"default": "b"}}}
     in_effect = plugin_config(spec(nodePools=shares, **section))
     assert in_effect is not None
     assert (in_effect.config_map, in_effect.default) == (PLUGIN, "b")
