@@ -12,10 +12,11 @@ The result depends on the pinned packages alone:
 - Prometheus operator, Flux and Kueue: controller-gen over their Go API modules (`GO_MODULES`).
 - Karpenter: the definitions that its Go module brings (`DEFINED`).
 - gpustack: made of the resource definitions that it renders (gpustack/components/crds/).
-- Argo CD, DRA driver, External Secrets, Google's managed Prometheus, Grafana operator, KAI scheduler, KubeVirt, NFD,
-  Node Readiness Controller, OpenShift, Sealed Secrets and VictoriaMetrics: written down in argocd_schemas.py,
-  dra_schemas.py, grafana_schemas.py, kai_schemas.py, kubevirt_schemas.py, monitoring_schemas.py, nfd_schemas.py,
-  readiness_schemas.py, openshift_schemas.py and secrets_schemas.py, as no module is served.
+- Argo CD, DRA driver, External Secrets, Google's managed Prometheus, Grafana operator, KAI scheduler, KubeVirt,
+  Kyverno, NFD, Node Readiness Controller, OpenShift, Sealed Secrets and VictoriaMetrics: written down in
+  argocd_schemas.py, dra_schemas.py, grafana_schemas.py, kai_schemas.py, kubevirt_schemas.py, kyverno_schemas.py,
+  monitoring_schemas.py, nfd_schemas.py, readiness_schemas.py, openshift_schemas.py and secrets_schemas.py, as no module
+  is served.
 
 A further custom resource is a row in `GO_MODULES` or a table like `NFD`; the file lands in schemas/crds/.
 
@@ -47,6 +48,7 @@ from tools.grafana_schemas import GRAFANA  # noqa: E402  as above
 from tools.kai_schemas import KAI  # noqa: E402  as above
 from tools.kubernetes_words import told  # noqa: E402  as above
 from tools.kubevirt_schemas import KUBEVIRT  # noqa: E402  as above
+from tools.kyverno_schemas import KYVERNO  # noqa: E402  as above
 from tools.monitoring_schemas import MONITORING  # noqa: E402  as above
 from tools.nfd_schemas import NFD  # noqa: E402  as above
 from tools.openshift_schemas import OPENSHIFT  # noqa: E402  as above
@@ -320,7 +322,7 @@ def main() -> int:
     options = parser.parse_args()
     files = {f"kubernetes/{minor}/{name}": text for minor in MINORS for name, text in kubernetes(minor).items()}
     by_hand = ARGOCD | DRA | GRAFANA | KAI | KUBEVIRT | MACHINE_CONFIGS | MONITORING | NFD | OPENSHIFT | READINESS
-    by_hand |= SECRETS
+    by_hand |= KYVERNO | SECRETS
     made = custom(by_hand | ours()) | (custom(from_go()) if options.crds else {})
     files |= {f"crds/{name}": text for name, text in made.items()}
     changed = [name for name, text in files.items() if not same(SCHEMAS / name, text)]

@@ -42,6 +42,8 @@ _VERSION = re.compile(r"v?(\d{1,9})\.(\d{1,9})(?:\.\d+)?(?:[-+].*)?", re.ASCII)
 _API_VERSION = re.compile(r"(?:[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?/)?v[0-9][a-z0-9]*")
 _KIND = re.compile(r"[A-Za-z][A-Za-z0-9]*")
 _NAME_BYTES = 200  # file systems refuse to look for names above 255
+SYSTEMS = ("kube-", "openshift-")
+"""What the names of a cluster's own namespaces begin with, beside `default`."""
 
 
 def minor(version: str) -> str:

@@ -18,8 +18,8 @@
 
 Only who shows a page or a finding reads it. `what`, `reason` and `remedy` are what findings of the rule say where a hit
 of it doesn't. A `$name` in them is a word of the hit; `$path` is its path, `$field` the same without `spec.`, `$pools`
-the node pools of hits that are told as one; `$$` is a dollar. Snippets stand in the spec FRAME: what they say replaces
-its sections, but for `cluster`, to which they add.
+the node pools of hits that are told as one; `$$` is a dollar. Snippets stand in the spec FRAME of
+tests/checks/frame.py: what they say replaces its sections, but for `cluster`, to which they add.
 """
 
 from __future__ import annotations
@@ -32,12 +32,6 @@ from pathlib import Path
 from typing import Any
 
 from .rule import Rule, texts
-
-FRAME: dict[str, Any] = {
-    "release": "v26.7.0",
-    "cluster": {"kubernetesVersion": "1.34", "containerRuntime": "containerd"},
-    "nodePools": [{"name": "training", "os": "ubuntu22.04", "gpuProduct": "NVIDIA-H100-80GB-HBM3", "gpusPerNode": 8}],
-}
 
 _SOURCE = re.compile(r"\s+\([a-z-]+\.md\b[^)]*\)")
 """Where a fact is from, for those who work on the code."""
@@ -70,9 +64,3 @@ def parts(check: Callable[..., Any], name: str, *wanted: str) -> list[str]:
     if not check.__doc__:
         raise ValueError(f"{path.with_suffix('.py')}: {check.__name__} ({name}) has no docstring, its page's title")
     return [" ".join(check.__doc__.split()), *(said[part] for part in wanted)]
-
-
-def framed(snippet: dict[str, Any]) -> dict[str, Any]:
-    """The spec of a cluster with what SNIPPET says."""
-    cluster = {**FRAME["cluster"], **snippet.get("cluster", {})}
-    return {**FRAME, **snippet, "cluster": cluster}

@@ -11,12 +11,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from ..api.keys import GPU
+from ..catalog.kubernetes import SYSTEMS
 from ..policy.language.tenancy import AS_SHARED, Part, Tenant
 from .capacity import PoolCapacity, Unit
 from .resolve import Cluster
-
-SYSTEMS = ("kube-", "openshift-")
-"""What the names of a cluster's own namespaces begin with."""
 
 
 class Unheld(Exception):  # noqa: N818 - the reason is the value
@@ -43,6 +41,12 @@ def grants(cluster: Cluster) -> tuple[list[Grant], list[tuple[str, Unheld]]]:
     """All that tenants are given, in policy order, and what they can't be given, each with its path."""
     held, unheld = list[Grant](), list[tuple[str, Unheld]]()
     tenancy = cluster.spec.tenancy
+    home = cluster.spec.cluster.namespace
+    if tenancy and tenancy.exceptions.gatekeeper and (home == "default" or home.startswith(SYSTEMS)):
+        why = f"the namespace {home} is the cluster's own, and no label of it is rendered"
+        unheld.append(
+            ("spec.tenancy.exceptions.gatekeeper", Unheld(why, "leave it out, and label it as Gatekeeper says"))
+        )
     for index, tenant in enumerate(tenancy.tenants if tenancy else ()):
         if tenant.home == cluster.spec.cluster.namespace or tenant.home.startswith(SYSTEMS):
             why = f"the namespace {tenant.home} is not a tenant's: pods there look after GPUs, or the cluster"

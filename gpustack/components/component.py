@@ -18,7 +18,7 @@ from constructs import Construct
 
 from ..cluster.resolve import Cluster
 from ..model import KIND_STAGE, Body, Resource, Stage
-from .parts.common_inputs import Inputs
+from .parts.common_inputs import Inputs, Whole
 from .parts.hygiene import clean
 from .registry import REGISTRY
 
@@ -120,3 +120,10 @@ class Component(Construct, Generic[I]):
         for manifest in self._manifests:
             manifest.forget()
         return taken
+
+
+class Given(Component[Whole]):
+    """A component whose objects follow from the policy alone."""
+
+    def manifests(self, inputs: Whole) -> Iterator[Body]:
+        yield from inputs.bodies

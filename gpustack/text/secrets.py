@@ -5,7 +5,8 @@ somebody put into a policy, where it is refused, or that stands among tenants' m
 whoever makes a place of a line (source.place) asks here first.
 
 The parser's events tell where values begin and end, also in a text that is refused later. Of a text that is not YAML
-and has a Secret in it no line is shown.
+and has a Secret in it no line is shown. Nor is one of a policy's section `secrets`, which names where values are:
+whoever misreads it writes the value there.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from typing import Any
 
 import yaml
 
+_SECTION = re.compile(r"""(?:^|[\s{,])["']?secrets["']?\s*:""")
 _KIND = re.compile(r"""kind["']?\s*:\s*["']?Secret\b""")
 _VALUES = re.compile(r"""\b(?:stringData|data)["']?\s*:""")
 _APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
@@ -28,7 +30,9 @@ Span = tuple[int, int]
 
 def may_have(text: str) -> bool:
     """Whether there may be a Secret with values in TEXT."""
-    return "stringData" in text or "encryptedData" in text or (bool(_KIND.search(text)) and bool(_VALUES.search(text)))
+    if "stringData" in text or "encryptedData" in text or _SECTION.search(text):
+        return True
+    return bool(_KIND.search(text)) and bool(_VALUES.search(text))
 
 
 def hides(text: str, number: int) -> bool:
@@ -105,6 +109,6 @@ class _Walk:
             around.secret = True
         elif around.key == "data":
             around.values.append(span)
-        elif around.key in ("stringData", "encryptedData", _APPLIED):
+        elif around.key in ("stringData", "encryptedData", "secrets", _APPLIED):
             self.spans.append(span)
         around.key = None

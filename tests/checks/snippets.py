@@ -11,13 +11,13 @@ from typing import Any
 
 import yaml
 
-from gpustack.checks.pages import framed
 from gpustack.checks.rule import Rule, all_rules
 from gpustack.checks.subjects import Written
 from gpustack.compiler.cache import Store
 from gpustack.compiler.stack import RefusedError, compile_stack
 from gpustack.model import Finding
 from gpustack.policy.loading.load import Loaded, load, spec_key
+from tests.checks.frame import framed
 
 EVERY = frozenset(rule.id for rule in all_rules())
 

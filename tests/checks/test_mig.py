@@ -12,11 +12,11 @@ import pytest
 import yaml
 
 from gpustack.catalog import texts
-from gpustack.checks.pages import framed
 from gpustack.checks.rule import all_rules
 from gpustack.model import Finding
 from gpustack.policy.loading.load import Loaded, load
 from gpustack.policy.loading.place import place
+from tests.checks.frame import framed
 
 RULES = [rule for rule in all_rules() if rule.id.startswith(("GPU30", "GPU31"))]
 H100, H200, A100, L4 = "NVIDIA-H100-80GB-HBM3", "NVIDIA-H200", "NVIDIA-A100-SXM4-40GB", "NVIDIA-L4"

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 import yaml
 
-from gpustack.checks.pages import framed, page
+from gpustack.checks.pages import page
 from gpustack.checks.rule import Rule, all_rules, rules_over, texts
 from gpustack.checks.subjects import Written
 from gpustack.compiler.cache import Store, own_digest
@@ -23,6 +23,7 @@ from gpustack.model import Finding, GpustackError
 from gpustack.policy.loading.load import load, spec_key
 from tests.checks.edits import Document, Edit, both, changed, drop, put, replace
 from tests.checks.edits import Path as Steps
+from tests.checks.frame import framed
 from tests.checks.remedies import UNKNOWN_KEY, Reading, readings, steps
 from tests.checks.snippets import EVERY
 from tests.checks.test_kinds import ROWS

@@ -81,7 +81,7 @@ def test_namespaces() -> None:
     )
     inputs = extra_objects(resolve(policy))
     assert inputs is not None
-    found = {item["metadata"]["name"]: item["metadata"].get("namespace") for item in inputs.objects}
+    found = {item["metadata"]["name"]: item["metadata"].get("namespace") for item in inputs.bodies}
     assert found == {"a": "mine", "b": "other", "c": "mine", "d": None}
     assert policy.extraObjects[0]["metadata"] == {"name": "a"}, "the policy itself is not changed"
 
@@ -92,7 +92,7 @@ NAMESPACED = {
     "Ingress", "Job", "KubeVirt", "Kustomization", "Lease", "LimitRange", "LocalQueue", "NetworkPolicy",
     "NodeFeature", "NodeFeatureDiscovery", "NodeFeatureGroup", "OCIRepository", "PersistentVolumeClaim", "Pod",
     "PodDisruptionBudget", "PodMonitor", "PrometheusRule", "ResourceClaim", "ResourceClaimTemplate",
-    "ExternalSecret", "SealedSecret",
+    "ExternalSecret", "PodMonitoring", "PolicyException", "SealedSecret", "VMRule", "VMServiceScrape",
     "ResourceQuota", "Role", "RoleBinding", "Secret", "Service", "ServiceAccount", "ServiceMonitor", "StatefulSet",
 }  # fmt: skip
 """Kinds that live in a namespace, by their own API documentation."""
@@ -112,7 +112,7 @@ def test_bodies_are_as_the_policy_wrote_them() -> None:
     claim = body("PersistentVolumeClaim", labels={"a": "b"})
     inputs = extra_objects(resolve(spec(extraObjects=[claim])))
     assert inputs is not None
-    (found,) = inputs.objects
+    (found,) = inputs.bodies
     assert found == {**claim, "metadata": {**claim["metadata"], "namespace": "gpu-operator"}}
     assert extra_objects(resolve(spec())) is None
 
@@ -136,7 +136,7 @@ def test_config_maps_are_guarded(
     wanted["metadata"]["labels"] = {"a": "b", **({"gpustack.dev/guarded": label} if label else {})}
     inputs = extra_objects(resolve(spec(extraObjects=[{**wanted, **({"data": data} if data else {})}])))
     assert inputs is not None
-    assert inputs.objects[0]["metadata"]["labels"].get("gpustack.dev/guarded") == mark
+    assert inputs.bodies[0]["metadata"]["labels"].get("gpustack.dev/guarded") == mark
 
 
 def test_secrets() -> None:

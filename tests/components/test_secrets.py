@@ -82,6 +82,7 @@ def test_sealed_text(scope: str, notes: Body | None) -> None:
         ([{"name": "a", "external": STORE, "sealed": {"encryptedData": {"token": SEALED}}}], (0,)),
         ([{"name": "a", "type": PULL, "external": STORE}], (0, "type")),
         ([{"name": "a", "external": {**STORE, "keys": {}}}], (0, "external", "keys")),
+        ([{"name": "a", "external": STORE, "labels": {"a b": "c"}}], (0, "labels", "a b", "[key]")),
         ([{"name": "a", "sealed": {"encryptedData": {"token": "hunter2"}}}], (0, "sealed", "encryptedData", "token")),
         (
             [{"name": "a", "sealed": {"encryptedData": {"token": base64.b64encode(bytes(600)).decode()}}}],
@@ -131,3 +132,47 @@ def test_what_is_not_sealed_is_not_shown(project: Project) -> None:
     assert ran.code != 0
     assert "hunter2" not in ran.out + ran.err
     assert "gridd.conf" in ran.out + ran.err
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        "{name: a, data: {token: hunter2}}",
+        "{name: a, sealed: hunter2}",
+        "{name: a, sealed: {encryptedData: hunter2}}",
+        "{name: a, sealed: {encryptedData: {token: 8675309}}}",
+        "{name: a, external: {store: {name: vault}, keys: {token: hunter2}}}",
+        "{name: a, external: {store: {name: vault}, keys: {token: {key: gpu/token, value: hunter2}}}}",
+        "{name: a, type: Opaque, sealed: {encryptedData: {token: hunter2",
+    ],
+)
+def test_a_value_in_the_wrong_place_is_not_shown(project: Project, wrong: str) -> None:
+    """Whoever misreads where a value is said writes the value there: it is in no message and in no line of the file."""
+    project.write("policies/c.yaml", (POLICY % SEALED).partition("  secrets:")[0] + f"  secrets: [{wrong}]\n")
+    ran = project.run("lint")
+    assert ran.code != 0
+    assert "hunter2" not in ran.out + ran.err
+    assert "8675309" not in ran.out + ran.err
+    assert "policies/c.yaml:1" in ran.out + ran.err
+
+
+def test_what_is_not_sealed_is_refused_under_extra_objects(project: Project) -> None:
+    """A SealedSecret that somebody wrote himself is held to the same."""
+    extra = """\
+  extraObjects:
+  - {apiVersion: bitnami.com/v1alpha1, kind: SealedSecret, metadata: {name: a}, spec: {encryptedData: {token: %s}}}
+"""
+    for text, refused in (("hunter2", True), (SEALED, False)):
+        project.write("policies/c.yaml", (POLICY % SEALED).partition("  driver:")[0] + extra % text)
+        ran = project.run("render")
+        assert ("GPU043" in ran.out + ran.err) is refused
+        assert "hunter2" not in ran.out + ran.err
+    assert not [name for name, text in project.tree().items() if b"hunter2" in text]
+
+
+def test_a_pull_secret_has_the_key_of_one(project: Project) -> None:
+    """The kubelet reads .dockerconfigjson and nothing else."""
+    keys = "external: {store: {name: vault}, keys: {token: {key: gpu/registry}}}"
+    project.write("policies/c.yaml", (POLICY % SEALED) + f"  - {{name: registry, {keys}}}\n")
+    ran = project.run("lint")
+    assert [line for line in (ran.out + ran.err).splitlines() if "GPU202" in line and "'.dockerconfigjson'" in line]

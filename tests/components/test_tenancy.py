@@ -9,6 +9,7 @@ import pytest
 from pydantic import ValidationError
 
 from gpustack.cluster.resolve import resolve
+from gpustack.components.base.namespace import Namespace
 from gpustack.components.tenancy.queues import Queues
 from gpustack.components.tenancy.tenancy import Tenancy
 from gpustack.model import Body
@@ -219,3 +220,23 @@ def test_admission_begins_softly() -> None:
     assert objects({"name": "a"})[name]["spec"]["validationActions"] == ["Audit", "Warn"]
     assert objects({"name": "a"}, admission={"mode": "Deny"})[name]["spec"]["validationActions"] == ["Deny"]
     assert name not in objects({"name": "a"}, admission={"mode": "Off"})
+
+
+def test_exceptions_of_other_engines() -> None:
+    """Kyverno is told of the stack's namespace alone, of each policy that is named; Gatekeeper by a label, which a
+    namespace that isn't rendered can't have. Without them there is neither."""
+    said = {"kyverno": ["disallow-host-path", "disallow-privileged-containers"], "gatekeeper": True}
+    found = objects(exceptions=said)
+    body = found["PolicyException/gpu-operator/gpustack"]
+    assert [(each["policyName"], each["ruleNames"]) for each in body["spec"]["exceptions"]] == [
+        ("disallow-host-path", ["*"]),
+        ("disallow-privileged-containers", ["*"]),
+    ]
+    (match,) = body["spec"]["match"]["any"]
+    assert match["resources"]["namespaces"] == ["gpu-operator"]
+    assert not [name for name in objects({"name": "a"}) if "PolicyException" in name]
+    for tenancy, labels in (({"exceptions": said}, {"admission.gatekeeper.sh/ignore": "gpustack"}), ({}, {})):
+        (made, *_) = Namespace(chart(), f"n-{next(_ids)}", resolve(spec(tenancy=tenancy))).resources()
+        assert made.body["metadata"].get("labels", {}) == labels
+    elsewhere = resolve(spec(cluster={"namespace": "kube-system"}, tenancy={"exceptions": {"gatekeeper": True}}))
+    assert [path for path, _ in elsewhere.tenancy[1]] == ["spec.tenancy.exceptions.gatekeeper"]

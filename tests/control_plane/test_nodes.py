@@ -16,6 +16,7 @@ from tests.components.test_nodes import L4
 from tests.control_plane.api import ApiError, Body
 from tests.control_plane.cluster import ControlPlane, wait_for
 from tests.control_plane.manifests import established
+from tests.control_plane.test_secrets import definition
 from tests.readers import modules
 
 ALL: dict[str, Any] = {
@@ -83,3 +84,29 @@ def test_the_definitions_are_asked(plane: ControlPlane) -> None:
     del pool["spec"]["disruption"]["budgets"][-1]["duration"]
     with pytest.raises(ApiError, match="'schedule' must be set with 'duration'"):
         plane.admin.apply(pool)
+
+
+OTHERS = {
+    "NodeReadinessRule": ("nodereadinessrules.readiness.node.x-k8s.io", "readiness.node.x-k8s.io-v1alpha1"),
+    "MachineConfig": ("machineconfigs.machineconfiguration.openshift.io", "machineconfiguration.openshift.io-v1"),
+}
+"""Kinds that no Go module defines: name of the definition, group and version of the schema by hand."""
+
+
+def test_what_hosts_and_readiness_render(plane: ControlPlane) -> None:
+    """Each is valid by a definition made of its schema, is read back as rendered, and no field besides is taken."""
+    for kind, (name, of) in OTHERS.items():
+        crd = definition(name, f"{kind.lower()}-{of}", kind, of.rpartition("-")[2], "Cluster")
+        plane.admin.create(crd)
+        wait_for(partial(established, plane.admin, name), f"{name} is served")
+    facts = {"platform": "openshift", "containerRuntime": "cri-o", "openshift": {"version": "4.18.22"}}
+    said = {"readiness": {"conditions": {"example.com/GpuReady": "True"}, "mode": "continuous"}}
+    host = {"iommu": "intel", "hugePages": {"2Mi": 512, "1Gi": 4}, "blockNouveau": True, "machineConfigPool": "gpu"}
+    pool = {"name": "p", "os": "rhcos4.18", "gpuProduct": "NVIDIA-L40S", "host": host, **said}
+    where = resolve(spec(cluster=facts, driver={"enabled": False}, nodePools=[pool]))
+    made = [each.body for each in Nodes(chart(), "others", where).resources()]
+    assert {body["kind"] for body in made} == OTHERS.keys()
+    for body in made:
+        assert plane.admin.apply(body).body["spec"] == body["spec"]
+        with pytest.raises(ApiError, match="besides"):
+            plane.admin.apply({**body, "spec": {**body["spec"], "besides": 1}})

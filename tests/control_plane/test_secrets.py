@@ -41,12 +41,14 @@ def structural(schema: Any) -> Any:
         return [structural(each) for each in schema]
     if not isinstance(schema, dict):
         return schema
+    if isinstance(schema.get("type"), list):  # a number or a text, as quantities are
+        return {"x-kubernetes-int-or-string": True}
     return {
         key: structural(value) for key, value in schema.items() if not (key == "additionalProperties" and not value)
     }
 
 
-def definition(name: str, file: str, kind: str, version: str) -> Body:
+def definition(name: str, file: str, kind: str, version: str, scope: str = "Namespaced") -> Body:
     """The CustomResourceDefinition of a kind, made of its schema in the repository."""
     schema = json.loads((ROOT / "schemas" / "crds" / f"{file}.json").read_text(encoding="utf-8"))
     said = structural(schema["properties"]["spec"])
@@ -58,7 +60,7 @@ def definition(name: str, file: str, kind: str, version: str) -> Body:
         "metadata": {"name": name},
         "spec": {
             "group": group,
-            "scope": "Namespaced",
+            "scope": scope,
             "names": {"kind": kind, "plural": plural, "singular": kind.lower(), "listKind": f"{kind}List"},
             "versions": [
                 {"name": version, "served": True, "storage": True, "schema": {"openAPIV3Schema": whole}},

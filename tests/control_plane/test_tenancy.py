@@ -12,12 +12,15 @@ from typing import Any
 import pytest
 
 from gpustack.cluster.resolve import resolve
+from gpustack.components.tenancy.queues import Queues
 from gpustack.components.tenancy.tenancy import Tenancy
 from tests.components.common import chart, spec
 from tests.control_plane.api import ApiError, Body
 from tests.control_plane.cluster import ControlPlane, wait_for
+from tests.control_plane.manifests import established
 from tests.control_plane.objects import IMAGE
 from tests.control_plane.test_admission import type_checked
+from tests.control_plane.test_secrets import definition
 
 POLICY = "gpustack-tenant-pods"
 POOLS = [
@@ -303,3 +306,38 @@ def test_other_namespaces(plane: ControlPlane) -> None:
     plane.admin.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "free"}})
     wait_for(lambda: plane.admin.find("ServiceAccount", "default", "free"), "pods may be made")
     assert refused(plane, "free", privileged(mounting(pod("free"), "/dev"))) == ""
+
+
+OTHERS = {
+    "PolicyException": ("policyexceptions.kyverno.io", "kyverno.io-v2", "Namespaced"),
+    "ResourceFlavor": ("resourceflavors.kueue.x-k8s.io", "kueue.x-k8s.io-v1beta2", "Cluster"),
+    "ClusterQueue": ("clusterqueues.kueue.x-k8s.io", "kueue.x-k8s.io-v1beta2", "Cluster"),
+    "LocalQueue": ("localqueues.kueue.x-k8s.io", "kueue.x-k8s.io-v1beta2", "Namespaced"),
+    "Queue": ("queues.scheduling.run.ai", "scheduling.run.ai-v2", "Cluster"),
+}
+"""Kinds of other programs: name of the definition, the group and version of its schema, and its scope."""
+
+
+def test_objects_of_other_programs(plane: ControlPlane) -> None:
+    """Each is valid by a definition made of its schema, is read back as rendered, and no field besides is taken."""
+    plane.admin.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "gpu-operator"}})
+    for kind, (name, of, scope) in OTHERS.items():
+        version = of.rpartition("-")[2]
+        plane.admin.create(definition(name, f"{kind.lower()}-{of}", kind, version, scope))
+    for name, _, _ in OTHERS.values():
+        wait_for(partial(established, plane.admin, name), f"{name} is served")
+    said = {"tenants": TENANTS, "priorities": [LOW], "exceptions": {"kyverno": ["disallow-host-path"]}}
+    whole = {**said, "tenants": TENANTS[1:]}
+    made = []
+    for queues, tenancy in (({"kind": "kueue"}, said), ({"kind": "kai"}, whole)):
+        cluster = resolve(spec(nodePools=POOLS, mig={"strategy": "mixed"}, tenancy={**tenancy, "queues": queues}))
+        for construct in (Tenancy, Queues):
+            made += [
+                each.body for each in construct(chart(), f"{queues['kind']}-{construct.__name__}", cluster).resources()
+            ]
+    mine = [body for body in made if body["kind"] in OTHERS]
+    assert {body["kind"] for body in mine} == OTHERS.keys()
+    for body in mine:
+        assert plane.admin.apply(body).body["spec"] == body["spec"]
+        with pytest.raises(ApiError, match="besides"):
+            plane.admin.apply({**body, "spec": {**body["spec"], "besides": 1}})

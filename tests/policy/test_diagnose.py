@@ -459,7 +459,9 @@ def test_random_specs_end_in_a_spec_or_in_findings(spec: dict[str, str], tmp_pat
             assert found.remedy
             assert found.location is not None
             assert found.location.line is not None
-            assert path.read_text().split("\n")[found.location.line - 1] == found.location.text
+            line = path.read_text().split("\n")[found.location.line - 1]
+            hidden = found.path.startswith("spec.secrets") and found.location.text is None
+            assert hidden or line == found.location.text
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ from typing import Any
 
 from ...catalog import dra, gpus, releases
 from ...catalog._versions import numbers
+from ...catalog.kubernetes import SYSTEMS
 from ...cluster.resolve import Cluster, resolve
 from ...policy.language import images
 from ...policy.language.spec import ClusterPolicySpec
@@ -17,8 +18,6 @@ from ..rule import Hit, hit, rule
 
 DNS_NAMES = "IMEXDaemonsWithDNSNames"
 PULL_SECRETS = "CD_DAEMON_IMAGE_PULL_SECRET_NAMES"
-FOREIGN = ("default", "kube-", "openshift-")
-"""Namespaces that the render leaves alone (components/base/namespace_inputs.py)."""
 
 
 def asked(spec: ClusterPolicySpec) -> str:
@@ -148,7 +147,7 @@ def what_only_you_can_do(cluster: Cluster) -> Iterator[Hit]:
     section = spec.gpuCluster
     if section is None:
         return
-    if spec.cluster.namespace.startswith(FOREIGN):
+    if spec.cluster.namespace.startswith(("default", *SYSTEMS)):
         yield hit("spec.cluster.namespace", "namespace", namespace=spec.cluster.namespace)
     driver = section.draDriver
     for gate in (name for name, on in driver.featureGates.items() if on):

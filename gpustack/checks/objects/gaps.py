@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from ...catalog.kubernetes import SYSTEMS
 from ..rule import Hit, hit, rule
 from ..subjects import Render
 from .references import ANYWHERE, Needed, Provided
@@ -17,9 +18,6 @@ BUILT_IN = {
     *(("ClusterRole", name) for name in ("cluster-admin", "admin", "edit", "view")),
 }
 """What every cluster has, or every namespace of it."""
-
-PLATFORM = ("kube-", "openshift-")
-"""Namespaces of the cluster itself begin with these: what is in them is the platform's to know."""
 
 SELECTABLE = {
     **dict.fromkeys(("Pod", "DaemonSet", "Deployment", "StatefulSet", "ReplicaSet", "Job", "CronJob"), "Pods"),
@@ -151,7 +149,7 @@ def built_in(item: Needed) -> bool:
     """Whether ITEM is in every cluster, or in a namespace of the platform's own."""
     if item.kind == "ClusterRole" and item.name.startswith("system:"):
         return True
-    return (item.kind, item.name) in BUILT_IN or item.namespace.startswith(PLATFORM)
+    return (item.kind, item.name) in BUILT_IN or item.namespace.startswith(SYSTEMS)
 
 
 def selects(item: Needed, sets: Mapping[tuple[str, str], list[set[str]]], unseen: set[tuple[str, str]]) -> bool:

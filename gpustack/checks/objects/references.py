@@ -163,7 +163,7 @@ def pod_needs(spec: Body, namespace: str, by: str) -> Iterator[Needed]:
         if spec.get(key):
             yield Needed(kind, where, spec[key], f"{by}: {key}")
     for secret in spec.get("imagePullSecrets", []):
-        yield Needed("Secret", namespace, secret.get("name", ""), f"{by}: imagePullSecrets")
+        yield Needed("Secret", namespace, secret.get("name", ""), f"{by}: imagePullSecrets", [".dockerconfigjson"])
     for claim in named_by_pod(spec, namespace):
         yield Needed(claim.kind, claim.namespace, claim.name, f"{by}: {claim.where}")
     for volume in spec.get("volumes", []):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ...api import keys
+from ...catalog.kubernetes import SYSTEMS
 from ...cluster.resolve import Cluster
 from ...model import Body
 from ..rule import Hit, hit, rule
@@ -12,7 +13,6 @@ from .references import pod_template
 
 NFD, PLUGIN = "node-feature-discovery", "nvidia-device-plugin"
 NFD_PARTS = ("nfd-worker", "nfd-master", "nfd-gc", "nfd-topology-updater", "nfd-controller-manager")
-CLUSTERS_OWN = ("kube-", "openshift-")
 STRICT = ("baseline", "restricted")
 INSTALLING = {"HelmRelease", "Application", "HelmChart"}
 """Kinds whose objects make an engine install a chart."""
@@ -111,5 +111,5 @@ def namespace_without_label(cluster: Cluster) -> Iterator[Hit]:
     """A namespace that needs the label of Pod Security, and doesn't get it from here."""
     spec, name = cluster.spec, cluster.spec.cluster.namespace
     wanted = spec.psa.enabled or cluster.platform.psa_required
-    if wanted and not cluster.platform.security_constraints and (name == "default" or name.startswith(CLUSTERS_OWN)):
+    if wanted and not cluster.platform.security_constraints and (name == "default" or name.startswith(SYSTEMS)):
         yield hit("spec.cluster.namespace", name=name)

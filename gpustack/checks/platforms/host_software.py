@@ -139,20 +139,23 @@ def host_against_the_policy(cluster: Cluster) -> Iterator[Hit]:
     named = Counter(pool.said.host.machineConfigPool for pool in cluster.pools)
     own = cluster.platform.containerd
     for pool in cluster.pools:
-        host, ours = pool.said.host, pool.workload == "container"
+        host, path, of, arm = pool.said.host, f"{pool.path}.host", pool.name, pool.arch == "arm64"
         where = own.config if own and own.config != CONFIG else f"files of {pool.engine}"
-        for item, case, wrong in (
-            ("fabricManager", "brought", host.fabricManager and pool.driver is not None),
-            ("vfio", "containers", ours and any(each.startswith(f"{VENDOR.lower()}:") for each in host.vfio)),
-            ("vfio", "iommu", host.vfio and not host.iommu and pool.arch != "arm64"),
-            ("iommu", "arm", host.iommu and pool.arch == "arm64"),
-            ("pinKernel", "kernel", host.pinKernel and not pool.said.kernel),
-            ("containerdDropIn", "elsewhere", host.containerdDropIn and where != "files of containerd"),
-            ("machineConfigPool", "openshift", host.machineConfigPool and not cluster.platform.os_images),
-            ("machineConfigPool", "twice", host.machineConfigPool and named[host.machineConfigPool] > 1),
+        mine = pool.workload == "container" and any(each.startswith(f"{VENDOR.lower()}:") for each in host.vfio)
+        others = host.containerdDropIn and where != "files of containerd"
+        role = host.machineConfigPool
+        for wrong, found in (
+            (host.fabricManager and pool.driver is not None, hit(f"{path}.fabricManager", "brought", of=of)),
+            (mine, hit(f"{path}.vfio", "containers", of=of)),
+            (host.vfio and not host.iommu and not arm, hit(f"{path}.vfio", "iommu", of=of, host=path)),
+            (host.iommu and arm, hit(f"{path}.iommu", "arm", of=of)),
+            (host.pinKernel and not pool.said.kernel, hit(f"{path}.pinKernel", "kernel", of=of)),
+            (others, hit(f"{path}.containerdDropIn", "elsewhere", of=of, where=where)),
+            (role and not cluster.platform.os_images, hit(f"{path}.machineConfigPool", "openshift", of=of)),
+            (role and named[role] > 1, hit(f"{path}.machineConfigPool", "twice", of=of)),
         ):
             if wrong:
-                yield hit(f"{pool.path}.host.{item}", case, of=pool.name, host=f"{pool.path}.host", where=where)
+                yield found
 
 
 @rule("GPU492", "warning")

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any
 
 from ...catalog.fields import fields
+from ...catalog.kubernetes import SYSTEMS
 from ...cluster.resolve import Cluster
 from ...model import Body, FindingsError
-from ..parts.common_inputs import GUARDED, Inputs, owned_crds, prometheus_rules
+from ...policy.language.secrets import SecretSource, is_sealed
+from ..parts.common_inputs import GUARDED, Inputs, Whole, owned_crds, prometheus_rules
+from ..parts.kube import metadata
+from ..parts.pod import sparse
 from ..plugin.configs_inputs import refuse_large
 from ..refusals import refused
-
-FOREIGN = ("kube-", "openshift-")
-"""Namespaces that begin so belong to the cluster, as `default` does: rendering one would let a prune delete it."""
 
 OPENSHIFT_NAMESPACE = "nvidia-gpu-operator"
 """OpenShift's catalogue installs into it, so it is the stack's alone. Any other may be shared with pods that should not
@@ -26,7 +27,7 @@ class NamespaceInputs(Inputs):
 
     `privileged`: Pod Security lets everything start. `monitored`: OpenShift's Prometheus looks for targets there.
     `quota`: the platform admits system-critical pods only so. `admin_access`: claims of an administrator, which look at
-    GPUs without taking them away, are admitted.
+    GPUs without taking them away, are admitted. `ignored`: Gatekeeper leaves it out.
     """
 
     name: str
@@ -34,14 +35,15 @@ class NamespaceInputs(Inputs):
     monitored: bool = False
     quota: bool = False
     admin_access: bool = False
+    ignored: bool = False
 
 
 def namespace(cluster: Cluster) -> NamespaceInputs | None:
     """The inputs for CLUSTER, or None where the namespace is the cluster's own."""
     spec = cluster.spec
     name = spec.cluster.namespace
-    if name == "default" or name.startswith(FOREIGN):
-        return None
+    if name == "default" or name.startswith(SYSTEMS):
+        return None  # rendering one would let a prune delete it
     preset = cluster.platform
     dra = cluster.dra
     critical = spec.daemonsets.priorityClassName in SYSTEM_CRITICAL
@@ -52,69 +54,65 @@ def namespace(cluster: Cluster) -> NamespaceInputs | None:
         monitored=prometheus_rules(spec) and trusted,
         quota=bool(preset.quota) and (dra or critical),
         admin_access=dra,
+        ignored=spec.tenancy is not None and spec.tenancy.exceptions.gatekeeper,
     )
 
 
-class RemoteInputs(Inputs):
-    """Where the value of KEY is in a store."""
-
-    secret_key: str
-    key: str
-    property: str = ""
-    version: str = ""
+EXTERNAL, SEALED = "external-secrets.io/v1", "bitnami.com/v1alpha1"
+SCOPE = "sealedsecrets.bitnami.com/"
+"""Annotations of a SealedSecret that is sealed for more than one name."""
 
 
-class SecretInputs(Inputs):
-    """A Secret: from the store REMOTE says, asked every so often, or from SEALED text by key."""
-
-    name: str
-    namespace: str
-    type: str
-    labels: dict[str, str] = {}
-    store: tuple[str, str] = ("", "")
-    refresh: str = ""
-    remote: tuple[RemoteInputs, ...] = ()
-    sealed: dict[str, str] = {}
-    scope: Literal["strict", "namespace-wide", "cluster-wide"] = "strict"
+def secrets(cluster: Cluster) -> Whole | None:
+    """The objects by which other programs make Secrets, with what these would fill in, so that a GitOps engine finds
+    nothing that differs. None where the policy has none."""
+    return Whole.of(
+        (external if each.external else sealed)(each, each.namespace or cluster.spec.cluster.namespace)
+        for each in cluster.spec.secrets
+    )
 
 
-class SecretsInputs(Inputs):
-    """The Secrets, in the order of the policy."""
-
-    secrets: tuple[SecretInputs, ...]
-
-
-def secrets(cluster: Cluster) -> SecretsInputs | None:
-    """None where the policy brings none."""
-    made = []
-    for each in cluster.spec.secrets:
-        inputs = SecretInputs(
-            name=each.name,
-            namespace=each.namespace or cluster.spec.cluster.namespace,
-            type=each.type,
-            labels=each.labels,
-        )
-        if each.external:
-            remote = tuple(
-                RemoteInputs(secret_key=name, key=at.key, property=at.property or "", version=at.version or "")
-                for name, at in sorted(each.external.keys.items())
-            )
-            store = each.external.store
-            more = {"store": (store.kind, store.name), "refresh": each.external.refreshInterval, "remote": remote}
-            inputs = inputs.model_copy(update=more)
-        if each.sealed:
-            inputs = inputs.model_copy(update={"sealed": each.sealed.encryptedData, "scope": each.sealed.scope})
-        made.append(inputs)
-    return SecretsInputs(secrets=tuple(made)) if made else None
+def external(said: SecretSource, namespace: str) -> Body:
+    """The ExternalSecret. The Secret stays where its entry goes from the store."""
+    source: Any = said.external
+    usual = {"conversionStrategy": "Default", "decodingStrategy": "None", "metadataPolicy": "None"}
+    data = [
+        {"secretKey": name, "remoteRef": {**sparse(**at.model_dump()), **usual}}
+        for name, at in sorted(source.keys.items())
+    ]
+    template: Body = {"engineVersion": "v2", "mergePolicy": "Replace", "type": said.type}
+    template |= sparse(metadata=sparse(labels=dict(said.labels)))
+    target = {"name": said.name, "creationPolicy": "Owner", "deletionPolicy": "Retain", "template": template}
+    return {
+        "apiVersion": EXTERNAL,
+        "kind": "ExternalSecret",
+        "metadata": metadata(said.name, namespace),
+        "spec": {
+            "refreshInterval": source.refreshInterval,
+            "secretStoreRef": {"kind": source.store.kind, "name": source.store.name},
+            "target": target,
+            "data": data,
+        },
+    }
 
 
-class ExtraObjectsInputs(Inputs):
-    """The objects, each with its namespace filled in."""
+def sealed(said: SecretSource, namespace: str) -> Body:
+    """The SealedSecret."""
+    source: Any = said.sealed
+    notes = {} if source.scope == "strict" else {f"{SCOPE}{source.scope}": "true"}
+    inside = metadata(said.name, namespace, labels=said.labels, annotations=notes)
+    return {
+        "apiVersion": SEALED,
+        "kind": "SealedSecret",
+        "metadata": metadata(said.name, namespace, annotations=notes),
+        "spec": {
+            "encryptedData": dict(sorted(source.encryptedData.items())),
+            "template": {"type": said.type, "metadata": inside},
+        },
+    }
 
-    objects: tuple[dict[str, Any], ...]
 
-
-def extra_objects(cluster: Cluster) -> ExtraObjectsInputs | None:
+def extra_objects(cluster: Cluster) -> Whole | None:
     """The policy's extraObjects; a namespaced one without a namespace goes where the stack is.
 
     Secrets are refused, and two objects of one name.
@@ -125,7 +123,11 @@ def extra_objects(cluster: Cluster) -> ExtraObjectsInputs | None:
     for position, item in enumerate(spec.extraObjects or ()):
         body: dict[str, Any] = item if isinstance(item, dict) else item.model_dump(exclude_none=True)
         if body["kind"] == "Secret" and body["apiVersion"] == "v1":
-            raise FindingsError(refused("GPU043", f"extraObjects[{position}]", name=body["metadata"]["name"]))
+            raise FindingsError(refused("GPU043", f"extraObjects[{position}]", "plain", name=body["metadata"]["name"]))
+        texts = (body.get("spec") or {}).get("encryptedData") if body["kind"] == "SealedSecret" else None
+        if plain := [key for key, text in (texts or {}).items() if not is_sealed(text)]:
+            name = body["metadata"]["name"]
+            raise FindingsError(refused("GPU043", f"extraObjects[{position}]", "sealed", name=name, key=plain[0]))
         if spec.kinds.namespaced(body["apiVersion"], body["kind"]) and not body["metadata"].get("namespace"):
             body = {**body, "metadata": {**body["metadata"], "namespace": spec.cluster.namespace}}
         if body["kind"] == "ConfigMap" and isinstance(body.get("data"), dict):
@@ -136,7 +138,7 @@ def extra_objects(cluster: Cluster) -> ExtraObjectsInputs | None:
             name = f"{body['kind']} {meta['name']}"
             raise FindingsError(refused("GPU204", f"extraObjects[{position}]", name=name, first=first))
         objects.append(guarded(body, spec.cluster.namespace))
-    return ExtraObjectsInputs(objects=tuple(objects)) if objects else None
+    return Whole.of(objects)
 
 
 def guarded(body: Body, namespace: str) -> Body:

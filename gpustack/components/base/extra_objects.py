@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from ...model import Body, Stage
 from ..component import Component
-from .base_inputs import ExtraObjectsInputs
+from ..parts.common_inputs import Whole
 
 EARLY = {
     *("ConfigMap", "ServiceAccount", "PersistentVolumeClaim"),
@@ -15,17 +15,17 @@ EARLY = {
 }
 
 
-class ExtraObjects(Component[ExtraObjectsInputs]):
+class ExtraObjects(Component[Whole]):
     """Objects that pods of later stages may name: applied with the base."""
 
     stage: ClassVar[Stage] = "base"
 
-    def manifests(self, inputs: ExtraObjectsInputs) -> Iterator[Body]:
-        yield from (body for body in inputs.objects if body["kind"] in EARLY)
+    def manifests(self, inputs: Whole) -> Iterator[Body]:
+        yield from (body for body in inputs.bodies if body["kind"] in EARLY)
 
 
-class ExtraWorkloads(Component[ExtraObjectsInputs]):
+class ExtraWorkloads(Component[Whole]):
     """All other objects: applied with the operands."""
 
-    def manifests(self, inputs: ExtraObjectsInputs) -> Iterator[Body]:
-        yield from (body for body in inputs.objects if body["kind"] not in EARLY)
+    def manifests(self, inputs: Whole) -> Iterator[Body]:
+        yield from (body for body in inputs.bodies if body["kind"] not in EARLY)

@@ -28,6 +28,8 @@ class Namespace(Component[NamespaceInputs]):
         labels = {f"pod-security.kubernetes.io/{mode}": "privileged" for mode in modes}
         if inputs.monitored:
             labels["openshift.io/cluster-monitoring"] = "true"
+        if inputs.ignored:
+            labels["admission.gatekeeper.sh/ignore"] = "gpustack"
         if inputs.admin_access:
             labels["resource.kubernetes.io/admin-access"] = "true"
         yield {"apiVersion": "v1", "kind": "Namespace", "metadata": metadata(inputs.name, labels=labels)}

@@ -5,20 +5,8 @@ for each pod, or none. A NodeOverlay says what the device plugin makes of them. 
 reviews sees what is written onto hosts.
 """
 
-from __future__ import annotations
-
-from collections.abc import Iterator
-from typing import ClassVar
-
-from ...model import Body, Stage
-from ..component import Component
-from .nodes_inputs import NodesInputs
+from ..component import Given
 
 
-class Nodes(Component[NodesInputs]):
+class Nodes(Given):
     """After what nodes need: a node that comes up finds it there, and nothing waits for programs of others."""
-
-    stage: ClassVar[Stage] = "operands"
-
-    def manifests(self, inputs: NodesInputs) -> Iterator[Body]:
-        yield from map(dict, inputs.bodies)

@@ -4,12 +4,12 @@ operator."""
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ...cluster import autoscaling
 from ...cluster.node_host import setup
 from ...cluster.resolve import Cluster
-from ..parts.common_inputs import Inputs
+from ..parts.common_inputs import Whole
 from ..parts.pod import sparse
 from .forms import machine_config
 
@@ -22,16 +22,9 @@ PACED = ["Drifted", "Underutilized"]
 """Why Karpenter takes away nodes with pods; empty ones go at any time."""
 
 
-class NodesInputs(Inputs):
-    """The objects, whole, with what the API server would fill in, pool by pool."""
-
-    bodies: tuple[dict[str, Any], ...]
-
-
-def from_cluster(cluster: Cluster) -> NodesInputs | None:
-    """None where no pool has any."""
-    bodies = tuple(each for pool in cluster.pools for each in _of(pool))
-    return NodesInputs(bodies=bodies) if bodies else None
+def from_cluster(cluster: Cluster) -> Whole | None:
+    """Pool by pool; None where no pool has any."""
+    return Whole.of(each for pool in cluster.pools for each in _of(pool))
 
 
 def _of(pool: Pool) -> Iterator[Body]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Callable, Container, Sequence
+from collections.abc import Callable, Container, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict
@@ -40,6 +40,17 @@ class Inputs(BaseModel):
     def digest(self) -> str:
         """Names these inputs: equal inputs have equal digests, in any process."""
         return hashlib.sha256(f"{type(self).__name__}:{self.model_dump_json()}".encode()).hexdigest()
+
+
+class Whole(Inputs):
+    """Objects that follow from the policy alone, whole, with what the API server would fill in."""
+
+    bodies: tuple[dict[str, Any], ...]
+
+    @classmethod
+    def of(cls, bodies: Iterable[Body]) -> Self | None:
+        """BODIES, None for no object."""
+        return cls(bodies=made) if (made := tuple(bodies)) else None
 
 
 class OfRender(Inputs):

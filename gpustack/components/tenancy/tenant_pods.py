@@ -9,12 +9,13 @@ here: the toolkit is told to believe privileged pods alone (GPU733).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
 
 from ...model import Body
+from ...policy.language.tenancy import Tenancy, Tenant
 from ..parts import admission
 from ..parts.admission import listed, quoted
-from .tenancy_inputs import AdmissionInputs, Hold, Offered, TenancyInputs
 
 SHARES = "gpustack.dev/shares-gpu"
 """The label by which a pod says that it may share a GPU."""
@@ -22,47 +23,62 @@ KINDS = ("containers", "initContainers")
 ANNOTATED = "a tenant's pod has no annotation of CDI: it gets the GPUs that it asks for"
 
 
-def tenant_pods(inputs: TenancyInputs, said: AdmissionInputs) -> Iterator[Body]:
-    """The policy over pods of the tenants' namespaces, and its binding."""
-    homes = [tenant.namespace for tenant in inputs.tenants]
+Taints = tuple[tuple[str, str, str], ...]
+"""Key, value and effect of each taint."""
+
+
+class Offered(NamedTuple):
+    """A resource of the nodes. `taints` are those that keep pods away, by pool: key, value and effect of each; empty
+    where a pool that offers it has none. `shared`: one of it is not one pod's alone on any node.
+    """
+
+    name: str
+    taints: tuple[Taints, ...] = ()
+    shared: bool = False
+
+
+def tenant_pods(tenancy: Tenancy, resources: Sequence[Offered], folders: Sequence[str]) -> Iterator[Body]:
+    """The policy over pods of the tenants' namespaces, and its binding. FOLDERS of the node are those that they don't
+    mount."""
+    homes = [tenant.home for tenant in tenancy.tenants]
     return admission.policy(
         "tenant_pods",
-        said.mode,
+        "Deny" if tenancy.admission.mode == "Deny" else "Audit",
         {"name": "tenant", "expression": f"request.namespace in {listed(homes)}"},
-        further={words: f"variables.written || ({holds})" for words, holds in rules(inputs, said)}
+        further={words: f"variables.written || ({holds})" for words, holds in rules(tenancy, resources)}
         | {ANNOTATED: admission.expressions()["annotated"]},
-        folders=listed(said.folders),
+        folders=listed(folders),
     )
 
 
-def rules(inputs: TenancyInputs, said: AdmissionInputs) -> Iterator[tuple[str, str]]:
+def rules(tenancy: Tenancy, resources: Sequence[Offered]) -> Iterator[tuple[str, str]]:
     """What a pod is told of the cluster's own resources and tenants, and the expression that holds of every other."""
-    for one in inputs.resources:
+    for one in resources:
         if one.taints:
             ways = " || ".join(" && ".join(tolerates(*taint) for taint in pool) for pool in one.taints)
             words = " or ".join(", ".join(taint[0] for taint in pool) for pool in one.taints)
             yield f"a pod that asks for {one.name} tolerates the taint {words}", f"!{asks([one])} || {ways}"
-    if shared := [one for one in inputs.resources if one.shared and said.opt_in]:
+    if shared := [one for one in resources if one.shared and tenancy.admission.sharingOptIn]:
         label = f"object.metadata.?labels[?{quoted(SHARES)}].orValue('') == 'true'"
         yield (
             f'a pod that asks for a GPU which others use too has the label {SHARES}: "true"',
             f"!{asks(shared)} || {label}",
         )
-    for tenant in inputs.tenants:
-        yield from of(tenant, inputs.resources)
+    for tenant in tenancy.tenants:
+        yield from of(tenant, resources)
 
 
-def of(tenant: Hold, resources: tuple[Offered, ...]) -> Iterator[tuple[str, str]]:
+def of(tenant: Tenant, resources: Sequence[Offered]) -> Iterator[tuple[str, str]]:
     """The rules for pods of TENANT alone."""
-    others = f"request.namespace != {quoted(tenant.namespace)}"
+    others = f"request.namespace != {quoted(tenant.home)}"
     if tenant.priorities:
         has = f"object.spec.?priorityClassName.orValue('') in {listed(tenant.priorities)}"
         words = " or ".join(tenant.priorities)
         what = f"a pod of {tenant.name} that asks for GPUs has the priority {words}"
         yield what, f"{others} || !{asks(resources)} || {has}"
-    if tenant.max_per_pod and resources:
+    if tenant.maxPerPod and resources:
         each = " + ".join(f"quantity({limit(one)}.orValue('0')).asInteger()" for one in resources)
-        most = tenant.max_per_pod
+        most = tenant.maxPerPod
         beside = "object.spec.?initContainers.orValue([]).filter(each, each.?restartPolicy.orValue('') == 'Always')"
         beside = f"{beside}.map(each, {each}).sum()"
         main = f"object.spec.containers.map(each, {each}).sum() + {beside} <= {most}"

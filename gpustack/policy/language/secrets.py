@@ -14,7 +14,7 @@ from pydantic import AfterValidator, Field, model_validator
 
 from .base import Section, mapping
 from .forms import refuse_as, refuse_at
-from .types import ConfigKey, DnsLabel, DnsSubdomain, Duration
+from .types import ConfigKey, DnsLabel, DnsSubdomain, Duration, Labels
 
 KEYS = {
     "Opaque": (),
@@ -29,14 +29,19 @@ RSA, TAG = (256, 384, 512, 1024), 16
 two bytes that say how long the first is, that, the text itself, the mark (Sealed Secrets, its page on cryptography)."""
 
 
+def is_sealed(text: object) -> bool:
+    """Whether kubeseal has made TEXT."""
+    try:
+        data = base64.b64decode(str(text), validate=True)
+    except (binascii.Error, ValueError):
+        return False
+    length = int.from_bytes(data[:2], "big")
+    return length in RSA and len(data) >= 2 + length + TAG
+
+
 def sealed(text: str) -> str:
     """TEXT if it is one that kubeseal has made. It isn't shown: what is in its place may be the secret itself."""
-    try:
-        data = base64.b64decode(text, validate=True)
-    except (binascii.Error, ValueError):
-        data = b""
-    length = int.from_bytes(data[:2], "big")
-    if length not in RSA or len(data) < 2 + length + TAG:
+    if not is_sealed(text):
         raise refuse_as("secrets", "plain")
     return text
 
@@ -100,7 +105,7 @@ class SecretSource(Section):
     """From a secret store. Absent: not from there."""
     sealed: Sealed | None = None
     """From sealed text. Absent: not from that."""
-    labels: dict[str, str] = mapping()
+    labels: Labels = mapping()
     """Labels of the Secret, such as Argo CD's for repositories. Absent: none."""
 
     @property

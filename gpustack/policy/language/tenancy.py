@@ -165,6 +165,18 @@ class Admission(Section):
     """Whether pods that ask for shared GPUs need the label gpustack.dev/shares-gpu: "true". Absent: true."""
 
 
+class Exceptions(Section):
+    """What lets the stack's own pods through, which are privileged, where other policy engines refuse such pods. Pod
+    Security is `psa`."""
+
+    kyverno: list[DnsSubdomain] = items()
+    """Policies of Kyverno from which the stack's namespace is excepted, by a PolicyException; its controllers have to
+    take those of that namespace. Absent: none."""
+    gatekeeper: bool = False
+    """Whether the stack's namespace has the label by which Gatekeeper leaves it out; Gatekeeper's option
+    --exempt-namespace has to name it. Absent: false."""
+
+
 class Tenancy(Section):
     """Who may use how much of the GPUs."""
 
@@ -176,6 +188,8 @@ class Tenancy(Section):
     """Queues of Kueue or the KAI scheduler. Absent: none."""
     admission: Admission = section()
     """What pods in the tenants' namespaces may not do."""
+    exceptions: Exceptions = section()
+    """What lets the stack's own pods through."""
 
     @model_validator(mode="after")
     def _each_once(self) -> Tenancy:

@@ -117,6 +117,8 @@ def _mistake(details: ErrorDetails, merged: Merged) -> _Error:
         path = (*path, missing)
     writer = merged.writer(path)
     text = writer[0].written(writer[1]) if writer and not isinstance(node, (dict, list)) else None
+    if path[:1] == ("secrets",) and not details["type"].endswith("literal_error"):
+        text = "***"  # where a value is: whoever misreads that writes the value
     return _Error(details, path, key, text if text is not None else str(details["input"]))
 
 

@@ -9,6 +9,7 @@ from ...api import keys
 from ...model import Body, few
 from ..diff.objects import ObjectChange
 from . import nodes
+from .leaves import leaves
 from .rule import Hit, rule
 from .subject import (
     WORKLOADS,
@@ -166,3 +167,24 @@ def carried_no_more(subject: Subject) -> Iterator[Hit]:
         origin = at(change.old, "metadata", "annotations", keys.CARRIED)
         if origin and not at(change.new, "metadata", "annotations", keys.CARRIED):
             yield Hit(str(change.identity), f"what it carried from {origin} drops out")
+
+
+READ = {
+    "imagePullSecrets": "the kubelet reads it at its next pull",
+    "secretEnv": "driver pods that are made after that have it",
+    "secretName": "driver pods read it when they start anew",
+}
+"""When a new value counts, by the field of a policy that names the Secret (the page about secrets)."""
+VALUES = {("spec", "data"), ("spec", "encryptedData")}
+
+
+@rule("IMP209", 3)
+def secrets_rotate(subject: Subject) -> Iterator[Hit]:
+    """A Secret gets another value, and no pod restarts for it."""
+    said = leaves(subject.after.model_dump()) if subject.after else {}
+    for change in subject.changed("ExternalSecret", "SealedSecret"):
+        if any(field.path[:2] in VALUES for field in change.fields):
+            secret = at(change.new, "spec", "target", "name") or change.identity.name
+            read = [READ[path[-1]] for path, name in said.items() if path[-1] in READ and name in (secret, [secret])]
+            otherwise = ["files change within two minutes, variables when their pods start anew"]
+            yield Hit(str(change.identity), "; ".join(dict.fromkeys(read or otherwise)))

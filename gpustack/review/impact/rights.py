@@ -154,6 +154,9 @@ def admission(subject: Subject) -> Iterator[Hit]:
                 yield Hit(str(change.was or change.identity), "it is removed")
         elif change.what == "changed" and any(field.path[:1] != ("metadata",) for field in change.fields):
             what = "it is changed: what it refuses may be less"
+            was, now = (items(at(body, "spec", "validationActions")) for body in (change.old, change.new))
+            if "Deny" in now and "Deny" not in was:
+                what = "what it warned of is refused from now on: look into the audit log for whom that hits"
             yield Hit(str(change.identity), what, tier=subject.power(change))
 
 

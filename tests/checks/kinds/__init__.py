@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from gpustack.checks.pages import FRAME, framed
+from tests.checks.frame import FRAME, framed
 
 __all__ = ["FRAME", "Row", "framed"]
 

@@ -1377,3 +1377,39 @@ def test_a_budget_is_told_once_for_a_pool() -> None:
     grown = [effect for effect in found.effects if effect.rule == "IMP113"]
     assert len(grown) == len({effect.where for effect in grown}) > 1
     assert all("fleet and upgrade maxUnavailable: 1 -> 5" in effect.what for effect in grown)
+
+
+def test_a_secret_that_rotates_says_what_reads_it() -> None:
+    """Another entry of the store, or another version of it, restarts nothing, and who reads it when is said; how often
+    the store is asked is no other value."""
+
+    def told(name: str, **external: Any) -> dict[str, str]:
+        found, _ = judge(request("openshift-vgpu", {"secrets": [{"name": name, "external": external}]}))
+        return {effect.where: effect.what for effect in found.effects if effect.rule == "IMP209"}
+
+    pinned = {"gridd.conf": {"key": "gpu/licence", "property": "gridd", "version": "7"}}
+    assert told("licensing", keys=pinned) == {
+        "ExternalSecret nvidia-gpu-operator/licensing": "driver pods read it when they start anew"
+    }
+    moved = {".dockerconfigjson": {"key": "gpu/registry-2", "property": "dockerconfig"}}
+    assert [*told("registry", keys=moved).values()] == ["the kubelet reads it at its next pull"]
+    assert not told("registry", refreshInterval="2h")
+
+
+def test_what_tenants_lose_is_said() -> None:
+    """A quota below what may be in use is an outage, whose pods don't come again; what lets more in, or refuses what it
+    warned of, is power."""
+
+    def judged(tenancy: Values) -> tuple[int | None, str]:
+        found, _ = judge(request("edge-rke2", {"tenancy": tenancy}))
+        return found.tier, " ".join(effect.what for effect in found.red)
+
+    less = {"tenants": [{"name": "checkout", "pools": {"shops": {"gpus": 3}}}]}
+    tier, why = judged(less)
+    assert tier == OUTAGE
+    assert "less than its pods use keeps them until they end" in why
+    assert judged({"exceptions": {"kyverno": ["disallow-host-path", "restrict-volume-types"]}})[0] == POWER
+    assert judged({"admission": {"mode": "Off"}})[0] == POWER
+    tier, what = judged({"admission": {"mode": "Deny"}})
+    assert tier == POWER
+    assert "what it warned of is refused from now on" in what
