@@ -12,8 +12,8 @@ manager's, whose base has none, brings busybox (reconciler.md D16).
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, ClassVar
+from collections.abc import Iterator
+from typing import ClassVar
 
 from ...api import keys
 from ...model import Body, Stage
@@ -33,6 +33,9 @@ NOBODY = 65534
 SLEEP = ["sleep", "2147483647"]
 NO_GPU = Env({"NVIDIA_VISIBLE_DEVICES": "void"}).body()
 """Where NVIDIA's is the default runtime, images that ask for GPUs get none."""
+ALIKE = ("nodeSelector", "tolerations", "priorityClassName", "imagePullSecrets")
+"""What the pods have in common with the driver's."""
+ALONE = {"automountServiceAccountToken": False, "enableServiceLinks": False, "terminationGracePeriodSeconds": 1}
 RESOURCES = {"requests": {"cpu": "1m", "memory": "8Mi"}, "limits": {"memory": "32Mi"}}
 
 
@@ -75,32 +78,23 @@ def daemonset(body: Body, inputs: PrepullInputs) -> Body:
     meta, spec = body["metadata"], body["spec"]["template"]["spec"]
     nodes = {key: value for key, value in (spec.get("affinity") or {}).items() if key == "nodeAffinity"}
     selector = {"app": APP, DRIVER: short(meta["name"])}
-    security = {**RESTRICTED, **({} if inputs.openshift else {"runAsUser": NOBODY, "runAsGroup": NOBODY})}
-    template = sparse(
-        nodeSelector=spec.get("nodeSelector"),
-        affinity=nodes,
-        tolerations=spec.get("tolerations"),
-        priorityClassName=spec.get("priorityClassName"),
-        imagePullSecrets=spec.get("imagePullSecrets"),
-        automountServiceAccountToken=False,
-        enableServiceLinks=False,
-        terminationGracePeriodSeconds=1,
-        containers=list(_containers(_images(body).values(), security)),
-    )
+    user = {} if inputs.openshift else {"runAsUser": NOBODY, "runAsGroup": NOBODY}
+    run = {"command": SLEEP, "env": NO_GPU, "resources": RESOURCES, "securityContext": {**RESTRICTED, **user}}
+    containers = [
+        {**{key: each[key] for key in ("name", "image", "imagePullPolicy") if key in each}, **run}
+        for each in sorted(_images(body).values(), key=lambda one: str(one["name"]))
+    ]
+    same = {key: spec[key] for key in ALIKE if key in spec}
     return {
         "apiVersion": "apps/v1",
         "kind": "DaemonSet",
         "metadata": metadata(f"{meta['name']}-images", meta["namespace"], labels=selector),
         "spec": {
             "selector": {"matchLabels": selector},
-            "template": {"metadata": metadata("", labels={**selector, keys.IMAGES: images(body)}), "spec": template},
+            "template": {
+                "metadata": metadata("", labels={**selector, keys.IMAGES: images(body)}),
+                "spec": {**same, **sparse(affinity=nodes), **ALONE, "containers": containers},
+            },
             "updateStrategy": {"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": inputs.at_once}},
         },
     }
-
-
-def _containers(of: Iterable[Body], security: Mapping[str, Any]) -> Iterator[Body]:
-    for each in sorted(of, key=lambda one: str(one["name"])):
-        pull = sparse(imagePullPolicy=each.get("imagePullPolicy"))
-        run = {"command": SLEEP, "env": NO_GPU, "resources": RESOURCES, "securityContext": security}
-        yield {"name": each["name"], "image": each["image"], **pull, **run}
