@@ -194,7 +194,7 @@ def parser_for(verb: str | None) -> argparse.ArgumentParser:
     for name, what in VERBS.items():
         below = verbs.add_parser(name, help=what, description=f"{what[0].upper()}{what[1:]}.")
         if name == verb:
-            import_module(f"{__name__}.{name.replace('-', '_')}").add_arguments(below)
+            import_module(f"{__name__}.arguments").add(below, name)
     return parser
 
 

@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..model import InputError
-from . import common
 from .refusals import refusal, said
 from .saving import save
 from .text import printable, say
@@ -22,18 +21,6 @@ from .text import printable, say
 if TYPE_CHECKING:
     from ..policy.loading.decisions import AcceptanceSpec
     from ..review.impact.effects import Effect, Impact
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "findings", nargs="+", metavar="FINDING", help="ids of findings, as `gpustack diff` prints them"
-    )
-    common.add_base(parser, default="HEAD")
-    common.add_acceptances(parser)
-    parser.add_argument("--by", required=True, type=telling, metavar="NAME", help="who accepts: a person or a team")
-    parser.add_argument("--until", required=True, type=common.day, metavar="DATE", help="the last day, YYYY-MM-DD")
-    parser.add_argument("--why", required=True, type=telling, metavar="TEXT", help="why it is fine")
-    common.add_today(parser)
 
 
 def telling(text: str) -> str:

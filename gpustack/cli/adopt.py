@@ -19,33 +19,6 @@ if TYPE_CHECKING:
     from ..moving.adopt.installation import Installation
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    from .live import connect
-
-    what = "a file or folder: Helm values, HelmRelease, Application, ClusterPolicy, `kubectl get ... -o yaml`, ..."
-    parser.add_argument("inputs", nargs="*", metavar="INPUT", help=what)
-    parser.add_argument(
-        "--out", metavar="FILE", type=common.named, help="where the policy goes (default: standard output)"
-    )
-    parser.add_argument(
-        "--set",
-        dest="answers",
-        metavar="NAME=VALUE",
-        action="append",
-        default=[],
-        type=answer,
-        help="a variable of a template, or a field of the policy: cluster.platform=eks-al2023; may be repeated",
-    )
-    connect.add_connection(parser)
-    several = "each INPUT (or NAME=INPUT,..., or entry of one folder) and --context A,B is a cluster; --out is a folder"
-    parser.add_argument("--fleet", action="store_true", help=several)
-    tries = "ask the cluster what an apply would make of its DaemonSets: a dry run, which needs the right to patch them"
-    parser.add_argument("--try", dest="tries", action="store_true", help=tries)
-    parser.add_argument("--keep-release", action="store_true", help="take the release that runs, not the newest")
-    parser.add_argument("--no-cache", action="store_true", help="compute everything again; the result is the same")
-    parser.add_argument("--format", choices=["text", "json"], default="text", help="how to print the report")
-
-
 def answer(text: str) -> tuple[str, str]:
     """NAME=VALUE in its two parts."""
     name, equals, value = text.partition("=")

@@ -23,25 +23,6 @@ from .refusals import refusal
 from .text import document, printable
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "files",
-        nargs="*",
-        type=common.named,
-        metavar="FILE",
-        help="changed files, such as `git diff --name-only` lists",
-    )
-    text = "tell instead which clusters run what this security advisory names (CSAF 2.0, OSV); may be repeated"
-    parser.add_argument("--advisory", action="append", default=[], type=common.named, metavar="FILE", help=text)
-    text = "with --advisory: print the change NAME that mends it, a document for each that clusters need"
-    parser.add_argument("--as-change", type=common.named, metavar="NAME", help=text)
-    common.add_compiling(parser)
-    parser.add_argument(
-        "--out", type=common.named, metavar="DIR", default="dist", help="where the manifests are (default: dist)"
-    )
-    parser.add_argument("--format", choices=["text", "json"], default="text", help="how to print the result")
-
-
 def run(options: argparse.Namespace) -> int:
     if bool(options.advisory) == bool(options.files):
         raise refusal("GPU026", "files or advisories")

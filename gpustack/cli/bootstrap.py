@@ -20,19 +20,6 @@ if TYPE_CHECKING:
     from ..gitops.plan import Plan
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    which = parser.add_argument(
-        "cluster",
-        nargs="?",
-        metavar="CLUSTER|FILE",
-        help="a cluster's name or a policy file (default: all clusters that one engine syncs)",
-    )
-    common.completed(which)
-    common.add_compiling(parser)
-    common.add_today(parser)
-    parser.set_defaults(out="dist")
-
-
 def run(options: argparse.Namespace) -> int:
     from ..compiler import fleet
 

@@ -23,28 +23,8 @@ if TYPE_CHECKING:
     from ..cluster.resolve import Cluster
     from ..compiler.sources import Source
 
-WHAT = {
-    "kernel": "the kernel of nodes, as `uname -r` prints it",
-    "os": "their operating system (ubuntu24.04, rhel9.6), or the version of RHCOS",
-    "ocp": "OpenShift",
-    "kubernetes": "Kubernetes",
-    "driver": "the driver; where nodes bring it, that of the new ones",
-    "release": "the release of the stack",
-}
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    common.add_policies(parser)
-    common.add_today(parser)
-    for name, what in WHAT.items():
-        parser.add_argument(f"--{name}", type=common.named, metavar="VERSION", help=f"to what: {what}")
-    text = "the node pool with it; may be repeated (default: all that it fits)"
-    parser.add_argument("--pool", action="append", default=[], metavar="NAME", help=text)
-    text = "what isn't known here, and somebody has seen; may be repeated"
-    parser.add_argument("--looked", action="append", default=[], choices=["image", "headers", "table"], help=text)
-    formats = ["text", "json", "sarif", "github", "junit"]
-    parser.add_argument("--format", choices=formats, default="text", help="how to print the answers")
-    parser.set_defaults(out="dist")
+WHAT = ("kernel", "os", "ocp", "kubernetes", "driver", "release")
+"""What may be upgraded: options."""
 
 
 def run(options: argparse.Namespace) -> int:

@@ -23,11 +23,6 @@ Counted = tuple[str, Pools, list["Series"]]
 Totals = Mapping[str, Sequence["Total"]]
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    common.add_clusters(parser)
-    parser.add_argument("--format", choices=["text", "json"], default="text", help="how to print the result")
-
-
 def run(options: argparse.Namespace) -> int:
     from ..cluster.capacity import totals
 

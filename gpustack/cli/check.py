@@ -17,13 +17,6 @@ from .text import print_findings, printable, say
 from .trees import staged, strays
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    common.add_project(parser)
-    common.add_today(parser)
-    common.add_shard(parser)
-    staged.add_argument(parser)
-
-
 def run(options: argparse.Namespace) -> int:
     paths = common.sharded(common.select(options.policies), options.shard)
     everything = not options.policies and options.shard is None

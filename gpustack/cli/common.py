@@ -31,98 +31,6 @@ MOST_JOBS = 512
 """Processes that somebody may ask for; each has an interpreter and perhaps a Node, 100 MB together."""
 
 
-def add_compiling(parser: argparse.ArgumentParser) -> None:
-    """Options of every verb that compiles."""
-    parser.add_argument("--no-cache", action="store_true", help="compute everything again; the result is the same")
-    parser.add_argument("--jobs", type=processes, metavar="N", help="processes to use (default: one per processor)")
-
-
-def add_executor(parser: argparse.ArgumentParser) -> None:
-    """The option of verbs that compile fleets."""
-    parser.add_argument(
-        "--executor",
-        type=scheduler,
-        default="",
-        metavar="dask://HOST:PORT",
-        help="let the workers of this Dask scheduler compile (default: this machine)",
-    )
-
-
-def add_shard(parser: argparse.ArgumentParser) -> None:
-    """The option of verbs that one machine of several may do its part of."""
-    parser.add_argument(
-        "--shard", type=shard, metavar="K/N", help="only the clusters of part K of N, for machines side by side"
-    )
-
-
-def add_policies(parser: argparse.ArgumentParser) -> None:
-    """Options of every verb that reads policies."""
-    add_clusters(parser)
-    add_compiling(parser)
-    add_executor(parser)
-
-
-def add_clusters(parser: argparse.ArgumentParser) -> None:
-    """The argument that names policies, any number of them."""
-    text = "a cluster's name, a glob, or a policy file anywhere (default: all)"
-    completed(parser.add_argument("policies", nargs="*", metavar="CLUSTER|FILE", help=text))
-
-
-def completed(which: argparse.Action) -> None:
-    """Let shells complete the names of clusters for the argument WHICH."""
-
-    def names(**_: object) -> list[str]:
-        return sorted(path.stem for path in Path(POLICIES).glob("*.y*ml") if path.name != "fleet.yaml")
-
-    which.completer = names  # type: ignore[attr-defined]
-
-
-def add_project(parser: argparse.ArgumentParser) -> None:
-    """Options of every verb that reads policies and dist/."""
-    add_policies(parser)
-    parser.add_argument("--out", metavar="DIR", default="dist", help="where the manifests are (default: dist)")
-    parser.add_argument("--format", choices=["text", "json"], default="text", help="how to print the result")
-
-
-def add_base(parser: argparse.ArgumentParser, *, default: str | None) -> None:
-    """Options of every verb that compares with a revision of Git."""
-    parser.add_argument(
-        "--base",
-        metavar="REF",
-        default=default,
-        help=f"the revision to compare with (default: {default or 'none, nothing is compared'})",
-    )
-    parser.add_argument(
-        "--out", metavar="DIR", default="dist", help="where rendered manifests stand in Git (default: dist)"
-    )
-    text = "ask registries for merged manifests that are in artifacts alone, where this gpustack renders them otherwise"
-    parser.add_argument("--registry", action="store_true", help=text)
-    add_compiling(parser)
-    add_executor(parser)
-
-
-def add_today(parser: argparse.ArgumentParser) -> None:
-    """The option of every verb that runs rules."""
-    parser.add_argument(
-        "--today",
-        type=day,
-        metavar="DATE",
-        default=datetime.datetime.now(datetime.UTC).date(),
-        help="the day by which waivers expire and versions reach their end of life, YYYY-MM-DD (default: today)",
-    )
-
-
-def add_acceptances(parser: argparse.ArgumentParser) -> None:
-    """The option of every verb that reads what is accepted."""
-    parser.add_argument(
-        "--acceptances",
-        type=named,
-        metavar="FILE",
-        default="acceptances.yaml",
-        help="the file that says which findings somebody accepts (default: acceptances.yaml)",
-    )
-
-
 def counted(number: int, word: str) -> str:
     """1 cluster, 2 clusters."""
     return f"{number} {word}{'' if number == 1 else 's'}"
@@ -135,6 +43,9 @@ def some(names: Iterable[str]) -> str:
 
 
 def day(text: str) -> datetime.date:
+    """The day TEXT; "today" is what it is in UTC."""
+    if text == "today":
+        return datetime.datetime.now(datetime.UTC).date()
     try:
         date = datetime.date.fromisoformat(text)
     except ValueError:
@@ -149,6 +60,10 @@ def named(text: str) -> str:
     if not text:
         raise argparse.ArgumentTypeError("it is empty: name a file or folder, or leave it out")
     return text
+
+
+def path(text: str) -> Path:
+    return Path(named(text))
 
 
 def positive(text: str) -> int:

@@ -14,30 +14,8 @@ import sys
 from . import common
 from .text import columns_of
 
-FORMATS = ["text", "markdown", "html", "json", "unified"]
 SMALLEST = 8_000
 """Bytes of Markdown in which what it comes to and all dangers have room, however many there are."""
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("folders", nargs="*", metavar="DIR", help="two rendered folders to compare instead")
-    common.add_base(parser, default="HEAD")
-    parser.add_argument("--format", choices=FORMATS, default="text", help="how to print the result (default: text)")
-    parser.add_argument(
-        "--budget",
-        type=budget,
-        metavar="BYTES",
-        default=65_000,
-        help=f"most bytes of Markdown, {SMALLEST} or more (default: 65000)",
-    )
-    parser.add_argument(
-        "--fail-on",
-        type=tier,
-        metavar="TIER",
-        help="exit 1 only for what is of this tier (0 to 5, or its name) or a lower number and isn't accepted",
-    )
-    common.add_acceptances(parser)
-    common.add_today(parser)
 
 
 def budget(text: str) -> int:

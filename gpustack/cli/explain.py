@@ -17,18 +17,6 @@ if TYPE_CHECKING:
     from ..policy.help.explain import Explained
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    common.completed(parser.add_argument("cluster", metavar="CLUSTER|FILE", help="a cluster's name or a policy file"))
-    parser.add_argument(
-        "path",
-        metavar="PATH",
-        nargs="?",
-        default="",
-        help="a field or a section: driver.version, nodePools[training].sharing (default: everything)",
-    )
-    parser.add_argument("--format", choices=["text", "json"], default="text", help="how to print the result")
-
-
 def run(options: argparse.Namespace) -> int:
     from ..policy.help.explain import NotSetError, explain
     from ..policy.loading.load import load

@@ -17,18 +17,6 @@ if TYPE_CHECKING:
     from ..review.images.lock import Locked
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    common.add_policies(parser)
-    common.add_today(parser)
-    parser.set_defaults(out="dist")
-    parser.add_argument(
-        "--format",
-        choices=["text", "list", "json", "cyclonedx"],
-        default="text",
-        help="text; list: source and mirror in a line, to copy by; json; cyclonedx: a CycloneDX 1.6 bill of materials",
-    )
-
-
 def run(options: argparse.Namespace) -> int:
     from .formats import images as formats
 

@@ -31,21 +31,6 @@ STAYS = ("README.md", ".gitignore")
 """What we would write, and what a fresh clone of GitHub or GitLab may hold beside a licence: the clone's own stays."""
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "folder", nargs="?", default=".", type=common.named, metavar="DIR", help="where to (default: here)"
-    )
-    parser.add_argument(
-        "--ci",
-        choices=["github", "gitlab", "none"],
-        default="github",
-        help="whose CI looks at changes (default: github)",
-    )
-    common.add_compiling(parser)
-    common.add_today(parser)
-    parser.set_defaults(out="dist")
-
-
 def run(options: argparse.Namespace) -> int:
     folder, files = Path(options.folder), made(options.ci)
     kept = {name: files.pop(name)[0] for name in STAYS if os.path.lexists(folder / name)}

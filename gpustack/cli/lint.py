@@ -21,47 +21,6 @@ from .saving import save
 from .trees import links
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    common.add_policies(parser)
-    common.add_today(parser)
-    parser.add_argument("--format", choices=list(FORMATS), default="text", help="how to print the findings")
-    parser.add_argument(
-        "--report",
-        action="append",
-        default=[],
-        type=target,
-        metavar="FORMAT=PATH",
-        help=f"write them to a file as well, in another format perhaps: {', '.join(FORMATS)}; may be repeated",
-    )
-    parser.add_argument(
-        "--workloads",
-        type=lambda text: Path(common.named(text)),
-        metavar="DIR",
-        help="check the manifests in this folder (or file) against what --cluster offers, instead of policies",
-    )
-    which = parser.add_argument(
-        "--cluster",
-        action="append",
-        default=[],
-        metavar="CLUSTER|FILE",
-        help="the cluster that --workloads is for: a name, a glob, or a policy file; may be repeated",
-    )
-    common.completed(which)
-    parser.add_argument(
-        "--stdin",
-        type=lambda text: Path(common.named(text)),
-        metavar="FILE",
-        help="take what comes on standard input for the content of this file, saved or not: for editors",
-    )
-    parser.add_argument(
-        "--fail-on",
-        choices=[*SEVERITIES, "never"],
-        default="error",
-        help="the least severity that makes exit code 2 (default: error)",
-    )
-    parser.set_defaults(out="dist")
-
-
 def target(text: str) -> tuple[str, Path]:
     """FORMAT=PATH in its two parts."""
     name, _, path = text.partition("=")

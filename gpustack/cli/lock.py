@@ -24,18 +24,6 @@ AT_ONCE = 8
 """Images that are asked for at the same time: registries count requests."""
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--check", action="store_true", help="write nothing; exit 3 when images.lock isn't current")
-    parser.add_argument("--offline", action="store_true", help="with --check: ask no registry, compare names alone")
-    parser.add_argument(
-        "--layer", action="store_true", help="make the layer locked-images as well, by which manifests name digests"
-    )
-    common.add_compiling(parser)
-    common.add_today(parser)
-    parser.set_defaults(out="dist")
-    parser.add_argument("--format", choices=["text", "json"], default="text", help="how to print the result")
-
-
 def run(options: argparse.Namespace) -> int:
     from ..review.images import lock
 

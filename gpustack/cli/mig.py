@@ -20,24 +20,6 @@ if TYPE_CHECKING:
 BEST = "most compute slices used, then most memory, then fewest instances"
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    verbs = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
-    listing = verbs.add_parser("list", help="the MIG profiles of a GPU")
-    plan = verbs.add_parser("plan", help="all layouts that hold what you want and leave no room; the best first")
-    for below in (listing, plan):
-        below.add_argument("product", metavar="PRODUCT", help="as in the label nvidia.com/gpu.product: NVIDIA-H200")
-    plan.add_argument(
-        "--want", default="", metavar="PROFILE=N,...", help="instances that one GPU has to hold: 1g.10gb=4,3g.40gb=1"
-    )
-    show = verbs.add_parser("show", help="draw the GPUs of each pool of a cluster")
-    common.completed(show.add_argument("cluster", metavar="CLUSTER|FILE", help="a cluster's name or a policy file"))
-    show.add_argument(
-        "--svg", metavar="FILE", type=common.named, help="write the picture as SVG as well, - for standard output alone"
-    )
-    for below in (listing, plan, show):
-        below.add_argument("--format", choices=["text", "json"], default="text", help="how to print the result")
-
-
 def run(options: argparse.Namespace) -> int:
     if options.action == "show":
         return show(options)

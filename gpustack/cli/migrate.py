@@ -31,31 +31,6 @@ MOST = 6
 """Fields of a DaemonSet that a line of text names; JSON has all."""
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    from .live import connect
-
-    actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
-    for name, what in TEXTS["actions"].items():
-        below = actions.add_parser(name, help=what, description=f"{what[0].upper()}{what[1:]}.")
-        looks = name in {"plan", "status"}
-        connect.add_look(below, optional=name == "run", live=not looks)
-        if name == "run":
-            below.add_argument(
-                "--plan", metavar="FILE", type=common.named, required=True, help="what `plan` has written"
-            )
-            steps = "its number or name; next (default), or all but the last of a hand-over"
-            below.add_argument("--step", metavar="STEP", default="next", help=steps)
-        if name == "plan":
-            below.add_argument("--write", metavar="FILE", type=common.named, help="write it to a file for `run`, too")
-            below.add_argument("--reverse", action="store_true", help="the way from the policy to the operator")
-        if not looks:
-            below.add_argument("--wait", metavar="SECONDS", type=common.positive, default=300, help=TEXTS["wait"])
-        if name != "status":
-            below.add_argument("--suspended-elsewhere", action="store_true", help=TEXTS["elsewhere"])
-        below.add_argument("--format", choices=["text", "json"], default="text", help="how to print the result")
-        below.set_defaults(**({"step": "all"} if name == "abort" else {}))
-
-
 def run(options: argparse.Namespace) -> int:
     if options.action in {"run", "abort"}:
         return carry_out(options)

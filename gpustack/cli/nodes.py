@@ -13,15 +13,6 @@ from pathlib import Path
 from . import common
 from .refusals import refusal
 
-FORMS = ("machine-config", "talos", "bottlerocket", "butane", "ignition", "cloud-init", "shell")
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    common.completed(parser.add_argument("cluster", metavar="CLUSTER|FILE", help="a cluster's name or a policy file"))
-    parser.add_argument("pool", metavar="POOL", nargs="?", help="a node pool (default: all of them)")
-    what = "the form of what is set up on hosts (default: what their system takes)"
-    parser.add_argument("--as", dest="form", choices=FORMS, help=what)
-
 
 def run(options: argparse.Namespace) -> int:
     from ..cluster.autoscaling import problems

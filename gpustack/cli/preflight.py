@@ -8,16 +8,6 @@ from pathlib import Path
 from . import verify
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    from .live import connect
-
-    connect.add_look(parser)
-    verify.add_format(parser)
-    what = "what commands and `nvidia-smi -q -x` printed on a node, in files named after it; PRE309 has the commands"
-    parser.add_argument("--host", metavar="FILE", action="append", default=[], help=what)
-    parser.add_argument("--nvidia-smi", dest="host", metavar="FILE", action="append", help="the same as --host")
-
-
 def run(options: argparse.Namespace) -> int:
     from ..compiler.judge import due
     from ..live import preflight

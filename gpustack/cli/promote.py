@@ -21,13 +21,11 @@ from typing import TYPE_CHECKING, Any
 from ..compiler.sources import Project
 from ..model import Finding, FindingsError, GpustackError, InputError, few
 from ..policy.loading.load import ringed
-from ..policy.loading.ring import moment
 from ..policy.loading.rings import CHANGES, Change
 from ..review import rings as by_rings
 from ..text.read import parse
 from ..text.source import decode
 from . import common, evidence
-from .accept import telling
 from .refusals import refusal
 from .saving import save
 from .text import document, plain, print_findings, printable, say
@@ -37,33 +35,6 @@ if TYPE_CHECKING:
 
 OURS = ("GPU022", "GPU092")
 """What keeps `promote` itself from writing anything."""
-DEEDS = {
-    "--to": ("RING", "take it there, one ring further than it is"),
-    "--due": ("", "take every change further that may go, and say why others may not"),
-    "--back": ("", "take it back by a ring"),
-    "--withdraw": ("", "take it back from all rings"),
-    "--hold": ("REASON", "let it go no further"),
-    "--unhold": ("", "let it go on"),
-    "--status": ("", "show where changes are, and what keeps them there"),
-}
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("change", nargs="?", metavar="CHANGE", help="the name of a file in policies/changes/")
-    deeds = parser.add_mutually_exclusive_group(required=True)
-    for flag, (value, text) in DEEDS.items():
-        more: dict[str, Any] = {"metavar": value, "type": telling} if value else {"action": "store_true"}
-        deeds.add_argument(flag, help=text, **more)
-    text = "with --to: over rings, without soak and reports; the reason is committed"
-    parser.add_argument("--skip", type=telling, metavar="REASON", help=text)
-    text = "what `gpustack verify --format json` printed about the clusters of the ring"
-    parser.add_argument("--verified", nargs="+", action="extend", default=[], metavar="REPORT", help=text)
-    parser.add_argument("--now", type=moment, metavar="TIME", help="the time, 2027-03-31T12:00:00Z (default: now)")
-    parser.add_argument("--no-commit", action="store_true", help="leave what is written uncommitted")
-    parser.add_argument("--out", metavar="DIR", default="dist", help="where the manifests are (default: dist)")
-    parser.add_argument("--format", choices=["text", "json"], default="text", help="how to print the result")
-    common.add_compiling(parser)
-    common.add_today(parser)
 
 
 class Fleet:

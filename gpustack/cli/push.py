@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..compiler.index import INDEX
-from ..gitops.engines import engine, names, unasked
+from ..gitops.engines import engine, names
 from ..model import InputError, StaleError, masked
 from . import common, destination
 from .refusals import said
@@ -26,36 +26,11 @@ from .trees import artifacts, links
 from .trees.git import Git
 from .trees.strays import of_render
 
+ENGINES = names()
+"""Whose artifacts there are."""
+
 if TYPE_CHECKING:
     from ..registry.client import Client
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "target",
-        nargs="?",
-        metavar="oci://REGISTRY/REPOSITORY[:TAG]",
-        help="where to (default: the address and tag in the cluster's policy; default tag: latest)",
-    )
-    which = parser.add_argument("cluster", nargs="?", metavar="CLUSTER", help="which cluster (default: the only one)")
-    common.completed(which)
-    parser.add_argument(
-        "--all", action="store_true", help="every cluster whose policy names an artifact, each to its own"
-    )
-    parser.add_argument("--out", metavar="DIR", default="dist", help="where the manifests are (default: dist)")
-    parser.add_argument(
-        "--for",
-        dest="engine",
-        choices=list(names()),
-        help="media types of this engine's artifacts (default: of the engine in the cluster's policy, else "
-        f"{unasked().name}'s)",
-    )
-    parser.add_argument("--source", metavar="URL", help="annotate this source (default: Git's remote origin)")
-    parser.add_argument(
-        "--revision", metavar="TEXT", help="annotate this revision (default: the last commit that touched the folder)"
-    )
-    parser.add_argument("--dry-run", action="store_true", help="say the digest, and ask no registry")
-    parser.add_argument("--format", choices=["text", "json"], default="text", help="how to print the result")
 
 
 def run(options: argparse.Namespace) -> int:

@@ -17,18 +17,6 @@ if TYPE_CHECKING:
     from .live.release import Released
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    from .live import connect
-
-    actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
-    what = "give every node back: lift the reconciler's cordons, remove its labels and records"
-    below = actions.add_parser("uninstall", help=what, description=f"{what[0].upper()}{what[1:]}.")
-    connect.add_connection(below)
-    below.add_argument("--keep-labels", action="store_true", help="leave the labels by which the GPU stack runs")
-    below.add_argument("--yes", action="store_true", help="do not ask")
-    below.add_argument("--format", choices=["text", "json"], default="text", help="how to print the result")
-
-
 def run(options: argparse.Namespace) -> int:
     from .live import connect, release
     from .text import printable

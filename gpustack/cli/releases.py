@@ -20,18 +20,6 @@ NEWER_FIELD = "GPU107"
 """The rule against fields that a release does not know: that one of the two lacks them is part of the answer."""
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    verbs = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
-    verbs.add_parser("list", help="releases that gpustack renders, oldest first")
-    diff = verbs.add_parser("diff", help="images, defaults, fields and behaviour that change between two releases")
-    diff.add_argument("before", metavar="FROM", help="a release, such as v26.3.3")
-    diff.add_argument("after", metavar="TO", help="a release, such as v26.7.0")
-    which = diff.add_argument("cluster", metavar="CLUSTER|FILE", nargs="?", help="also what that does to this cluster")
-    common.completed(which)
-    diff.add_argument("--format", choices=["text", "json"], default="text", help="how to print the result")
-    diff.add_argument("--no-cache", action="store_true", help="compute everything again; the result is the same")
-
-
 def run(options: argparse.Namespace) -> int:
     from ..catalog import releases
 

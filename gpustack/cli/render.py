@@ -17,18 +17,6 @@ from .text import document, plain, print_findings
 from .trees import staged
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    common.add_project(parser)
-    common.add_today(parser)
-    parser.add_argument(
-        "--changed-since", metavar="REF", help="only clusters whose policy or layers differ from this Git revision"
-    )
-    common.add_shard(parser)
-    text = "render all by the gpustack that runs, whatever gpustack.lock says"
-    parser.add_argument("--own-version", action="store_true", help=text)
-    staged.add_argument(parser)
-
-
 def run(options: argparse.Namespace) -> int:
     paths = common.select(options.policies)
     if options.changed_since is not None:

@@ -18,21 +18,6 @@ from .text import printable, say
 if TYPE_CHECKING:
     from ..review.report.frame import Section
 
-TARGET = "report.html"
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    common.add_base(parser, default=None)
-    parser.add_argument(
-        "--file",
-        type=common.named,
-        metavar="FILE",
-        default=TARGET,
-        help=f"where to write the page, - for standard output (default: {TARGET})",
-    )
-    parser.add_argument("--title", default="GPU fleet", help="what the page is called (default: GPU fleet)")
-    common.add_today(parser)
-
 
 def run(options: argparse.Namespace) -> int:
     from ..review.report import findings, frame

@@ -15,58 +15,6 @@ from .text import Code, answer
 if TYPE_CHECKING:
     from .live.steer import Deed, Done
 
-ACTIONS = {
-    "plan": "print the order of what is due, the pods that move, what blocks it and the budgets; do nothing",
-    "status": "print how far each NodePolicy is, and why each node waits that does",
-    "pause": "begin nothing more, in the fleet or under one NodePolicy",
-    "resume": "take a pause away",
-    "hold": "leave nodes alone, or all nodes of a NodePolicy",
-    "unhold": "take a hold away",
-    "retry": "try what failed on nodes again now",
-    "reset-breaker": "let a rollout go on that failures have stopped",
-}
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    from .live import connect
-
-    actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
-    for name, what in ACTIONS.items():
-        below = actions.add_parser(name, help=what, description=f"{what[0].upper()}{what[1:]}.")
-        if name in {"plan", "status"}:
-            connect.add_sources(below)
-        else:
-            connect.add_connection(below)
-        if name == "plan":
-            below.add_argument(
-                "--budget-report",
-                action="store_true",
-                help="look at all nodes instead: which pods could not be evicted, or take long to end",
-            )
-        if name in {"pause", "resume"}:
-            below.add_argument(
-                "policy",
-                nargs="?",
-                metavar="POLICY",
-                type=connect.given,
-                help="a NodePolicy or pool (default: the fleet)",
-            )
-        if name in {"hold", "unhold"}:
-            below.add_argument("nodes", nargs="*", metavar="NODE", type=connect.given)
-            below.add_argument(
-                "--policy", metavar="NAME", type=connect.given, help="all nodes of this NodePolicy instead"
-            )
-        if name in {"pause", "hold"}:
-            below.add_argument("--reason", metavar="TEXT", default="", help="said wherever it is why something waits")
-        if name == "retry":
-            below.add_argument("nodes", nargs="+", metavar="NODE", type=connect.given)
-            below.add_argument(
-                "--discard-record", action="store_true", help="throw away records that can't be read, and print them"
-            )
-        if name == "reset-breaker":
-            below.add_argument("policy", metavar="POLICY", type=connect.given, help="a NodePolicy or pool")
-        below.add_argument("--format", choices=["text", "json"], default="text", help="how to print the result")
-
 
 def run(options: argparse.Namespace) -> int:
     if options.action in {"plan", "status"}:

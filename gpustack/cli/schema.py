@@ -21,31 +21,6 @@ if TYPE_CHECKING:
 TARGET = "schemas/clusterpolicy.schema.json"
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--out", metavar="FILE", default=TARGET, help=f"where to write it, - for standard output (default: {TARGET})"
-    )
-    actions = parser.add_subparsers(dest="action", metavar="ACTION")
-    add = actions.add_parser("add", help=f"put the kinds of CustomResourceDefinitions into {FOLDER}/, or update them")
-    add.add_argument(
-        "files",
-        nargs="+",
-        metavar="FILE",
-        type=common.named,
-        help="CustomResourceDefinitions in YAML or JSON, several in a file too, or a JSON schema of one kind; - for "
-        "standard input",
-    )
-    add.add_argument("--api-version", metavar="VERSION", help="of a JSON schema's kind: example.com/v1")
-    add.add_argument("--kind", metavar="KIND", help="of a JSON schema: its kind")
-    add.add_argument("--scope", choices=SCOPES, help="of a JSON schema's kind: whether its objects have a namespace")
-    remove = actions.add_parser("remove", help=f"take kinds out of {FOLDER}/")
-    words = "NodePool, v1beta1/NodePool with its version, or the name of a CustomResourceDefinition"
-    remove.add_argument("names", nargs="+", metavar="KIND", type=common.named, help=words)
-    listing = actions.add_parser("list", help=f"list the kinds in {FOLDER}/")
-    for below in (add, remove, listing):
-        below.add_argument("--format", choices=["text", "json"], default="text", help="how to print the result")
-
-
 def run(options: argparse.Namespace) -> int:
     if options.action:
         return {"add": add_kinds, "remove": remove_kinds, "list": list_kinds}[options.action](options)

@@ -23,22 +23,6 @@ from .text import document, plain, print_findings
 from .trees import artifacts, links, strays
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    which = parser.add_argument(
-        "clusters", nargs="*", metavar="CLUSTER", help="names or globs (default: all that were rendered)"
-    )
-    common.completed(which)
-    parser.add_argument("--out", metavar="DIR", default="dist", help="where the manifests are (default: dist)")
-    parser.add_argument(
-        "--no-cache", action="store_true", help="ask kubeconform about every file, also those it has seen"
-    )
-    parser.add_argument(
-        "--jobs", type=common.processes, metavar="N", help="processes to use (default: one per processor)"
-    )
-    parser.add_argument("--kubeconform", metavar="PATH", type=Path, help="the program to use (default: the PATH's)")
-    parser.add_argument("--format", choices=["text", "json"], default="text", help="how to print the result")
-
-
 def run(options: argparse.Namespace) -> int:
     links.refuse(options.out)
     out = Path(options.out)

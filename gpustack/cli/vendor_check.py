@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import dataclasses
 from collections.abc import Iterator
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..model import InputError
@@ -17,16 +16,6 @@ if TYPE_CHECKING:
     from ..review.vendor import Vendor
 
 MOST_BYTES = 32 * 1024 * 1024
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("chart", metavar="CHART.tgz", type=Path, help="the operator's chart, as `helm pull` brings it")
-    parser.add_argument(
-        "--base", metavar="RELEASE", help="the release to compare with (default: the chart's own, else the newest)"
-    )
-    parser.add_argument(
-        "--format", choices=["text", "json", "data"], default="text", help="data: the beginnings of the release's file"
-    )
 
 
 def run(options: argparse.Namespace) -> int:

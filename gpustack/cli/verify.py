@@ -25,23 +25,6 @@ Asked = tuple[str, "Expected", Callable[[Finding], Finding]]
 """A cluster's name, what it is to be, and what gives a finding its place in the policy."""
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    from .live import connect
-
-    connect.add_look(parser, several=True)
-    add_format(parser)
-    trial = parser.add_mutually_exclusive_group()
-    for name, what in (
-        ("smoke", "run a CUDA program on an idle node of each pool"),
-        ("acceptance", "run the policy's test (verify.acceptance) on nodes with its taint, which goes where it passes"),
-    ):
-        trial.add_argument(f"--{name}", dest="trial", action="store_const", const=name, help=what)
-
-
-def add_format(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--format", choices=["text", "json", "junit"], default="text", help="how to print the result")
-
-
 def run(options: argparse.Namespace) -> int:
     from ..live import State, verify
     from ..live.verify import unreached

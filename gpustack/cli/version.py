@@ -8,11 +8,6 @@ import platform
 from .. import __version__
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    text = "print the entry for gpustack.lock that stands for this gpustack, and nothing else"
-    parser.add_argument("--lock", action="store_true", help=text)
-
-
 def run(options: argparse.Namespace) -> int:
     from ..catalog import kubernetes, releases
 

@@ -8,17 +8,6 @@ from . import verify
 from .refusals import refusal
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    from .live import connect
-
-    connect.add_look(parser)
-    parser.add_argument(
-        "target", metavar="OBJECT", help="pod/NAMESPACE/NAME, node/NAME, daemonset/NAME, nodepolicy/NAME"
-    )
-    parser.add_argument("--log", metavar="FILE", help="what a container of it printed, as kubectl logs has it")
-    parser.add_argument("--format", choices=["text", "json"], default="text", help="how to print the result")
-
-
 def run(options: argparse.Namespace) -> int:
     from ..api.expectations import Kind
     from ..live import why

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import ast
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+import yaml
 
 from gpustack import __version__, cli
 from gpustack.cli import VERBS
@@ -30,6 +32,16 @@ def test_no_verb_hides_what_the_command_line_does() -> None:
     """Importing the module of a verb replaces whatever the package calls by its name: nothing of ours may be."""
     body = ast.parse(Path(cli.__file__).read_text(encoding="utf-8")).body
     assert {node.name for node in body if isinstance(node, ast.FunctionDef)}.isdisjoint(VERBS)
+
+
+def test_arguments_are_those_of_verbs() -> None:
+    """Each verb has its file of arguments, none is left over, and what several share is used."""
+    folder = Path(cli.__file__).parent / "arguments"
+    files = {path.stem: path.read_text(encoding="utf-8") for path in folder.glob("*.yaml")}
+    shared = yaml.safe_load(files.pop("shared"))
+    assert set(files) == set(VERBS)
+    named = re.findall(r"^ *- ([a-z]+)$", "\n".join(files.values()), re.MULTILINE)
+    assert set(shared) == {*named, *(each for listed in shared.values() for each in listed if isinstance(each, str))}
 
 
 def test_version(project: Project) -> None:

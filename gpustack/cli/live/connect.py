@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, TypeVar
 
 from ...model import InputError
 from ...text import programs
-from .. import common
 from ..refusals import refusal
 
 if TYPE_CHECKING:
@@ -31,28 +30,6 @@ PERSON = "gpustack"
 """Who writes, for the API server: a person with this program, and not the reconciler."""
 
 
-def add_connection(parser: argparse.ArgumentParser, *, several: bool = False) -> None:
-    """Options of every verb that talks to a cluster, or to SEVERAL."""
-    parser.add_argument(
-        "--kubeconfig", metavar="FILE", type=common.named, help="default: $KUBECONFIG, else ~/.kube/config"
-    )
-    if several:
-        what = (
-            "of one cluster; of several CLUSTER=NAME for each that has another than its own name (default: the current)"
-        )
-        parser.add_argument("--context", metavar="NAME", type=common.named, action="append", default=[], help=what)
-    else:
-        parser.add_argument("--context", metavar="NAME", type=common.named, help="default: the current one of the file")
-    parser.add_argument(
-        "-n",
-        "--namespace",
-        metavar="NAME",
-        type=space,
-        default="",
-        help=f"where the GPU stack is (default: where the reconciler's Lease is, else {DEFAULT_NAMESPACE})",
-    )
-
-
 def space(text: str) -> str:
     """TEXT, the name of a namespace."""
     from ...reconciler.shell.cluster import NAMESPACE
@@ -67,34 +44,6 @@ def given(text: str) -> str:
     if not text:
         raise argparse.ArgumentTypeError("it is empty: name one, or leave it out")
     return text
-
-
-def add_sources(parser: argparse.ArgumentParser, *, several: bool = False) -> None:
-    """Options of every verb that only looks, at a cluster or at SEVERAL."""
-    add_connection(parser, several=several)
-    parser.add_argument(
-        "--from",
-        dest="sources",
-        metavar="FILE|DIR|TGZ",
-        action="append",
-        default=[],
-        help="look at files instead of a cluster, once or several times: what `kubectl get KINDS -o yaml` printed, or "
-        "a must-gather",
-    )
-
-
-def add_look(
-    parser: argparse.ArgumentParser, *, several: bool = False, optional: bool = False, live: bool = False
-) -> None:
-    """The cluster and the options of every verb that looks at one, or at SEVERAL, beside what policies render to.
-    OPTIONAL: a file may name the cluster; LIVE: files can't stand for it."""
-    what = f"a cluster's name or a policy file{', once or several times' if several else ''}"
-    number = "+" if several else "?" if optional else None
-    common.completed(parser.add_argument("cluster", metavar="CLUSTER|FILE", nargs=number, help=what))
-    (add_connection if live else add_sources)(parser, several=several)
-    common.add_compiling(parser)
-    common.add_today(parser)
-    parser.set_defaults(out="dist")
 
 
 def files_stand_in(options: argparse.Namespace) -> bool:

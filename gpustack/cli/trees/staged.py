@@ -16,14 +16,6 @@ from ..refusals import said
 SHOWN = 5
 
 
-def add_argument(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--staged",
-        action="store_true",
-        help="for hooks before a commit: exit 3 as well when what is rendered isn't staged in Git",
-    )
-
-
 def missing(options: argparse.Namespace) -> list[Finding]:
     """What to say of files in dist/ that are not as Git has them staged; nothing where nobody asks."""
     if not options.staged:
