@@ -13,7 +13,7 @@ comment that names their source, and the modules here read them into small froze
     nfd            what rules of node feature discovery can ask about
     fields         every field of the operator's custom resources
     chart          what values of the operator's chart are called in the spec
-    rendered_kinds which kinds are rendered at all
+    object_kinds   where kinds have what rules look at, which are rendered at all, which CRDs there are
     texts          files that are the value of a ConfigMap as they are
     kubernetes     Kubernetes versions, and where their schemas lie
 

@@ -1,16 +1,21 @@
 """Releases of the GPU operator: the component versions and defaults that a policy's `release` stands for.
 
 One file per release in data/releases/. One release of each line is written out whole; the others name a `base` and hold
-what differs (maps merge by key). `images` lists each image once, with the sections of the spec that run it
-(`in`); reading spreads them over the tree, together with the chart's pull policy, so that
+what differs (maps merge by key). `images` lists each image once, with the sections of the spec that run it (`in`);
+reading spreads them over the tree, together with the chart's pull policy, so that
 
     release("v26.7.0").defaults["driver"]["manager"]["version"] == "v0.12.0"
 
 To add a release, add a file; nothing lists them elsewhere.
+
+NVIDIA supports the newest release line; the line before it is deprecated, and older ones have reached their end of
+support. An upgrade goes to a release of the same line or of the next one (NVIDIA GPU Operator life-cycle policy). So
+all of it follows from the dates of the releases, as far as the catalogue knows them.
 """
 
 from __future__ import annotations
 
+import datetime
 import functools
 import re
 from collections.abc import Mapping
@@ -203,3 +208,36 @@ def _nearest(name: str) -> list[str]:
     older = [known for known in newest_first if _versions.key(known) < wanted]
     newer = [known for known in newest_first if _versions.key(known) > wanted]
     return older[:1] + newer[-1:]
+
+
+@dataclass(frozen=True, slots=True)
+class LifeCycle:
+    """Since when a release is deprecated, and since when its support has ended; None where neither is known."""
+
+    deprecated: datetime.date | None
+    ended: datetime.date | None
+
+
+def lines() -> list[str]:
+    """The release lines, oldest first: v25.10, v26.3, ..."""
+    return list(dict.fromkeys(release(name).line for name in names()))
+
+
+def life_cycle(name: str) -> LifeCycle:
+    """The life cycle of release NAME. UnknownRelease where it is not known."""
+    known = lines()
+    place = known.index(release(name).line)
+    starts = [datetime.date.fromisoformat(release(of_line(line)[0]).date) for line in known[place + 1 :]]
+    return LifeCycle(starts[0] if starts else None, starts[1] if len(starts) > 1 else None)
+
+
+def of_line(line: str) -> list[str]:
+    """The releases of LINE, oldest first."""
+    return [name for name in names() if release(name).line == line]
+
+
+def steps(name: str) -> list[str]:
+    """The releases to go over from release NAME to the newest, which comes last: the newest of each line on the way."""
+    known = lines()
+    place = known.index(release(name).line)
+    return [newest for line in known[place:] if (newest := of_line(line)[-1]) != name]

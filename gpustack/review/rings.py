@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING
 from ..model import few
 from ..text.quantities import milliseconds
 from .impact import repository
-from .impact.effects import Effect
-from .impact.evidence import digest
+from .impact.effects import Effect, digest
 from .impact.tiers import POWER, ROUTINE
 
 if TYPE_CHECKING:

@@ -19,8 +19,7 @@ from ..catalog import _data, kinds
 from ..model import GpustackError, few
 from .images import lock
 from .impact import repository
-from .impact.effects import Effect
-from .impact.evidence import digest
+from .impact.effects import Effect, digest
 from .impact.tiers import PLANNED, POWER, ROUTINE, UNCLASSIFIED
 
 _LISTS = _data.read(Path(__file__).with_suffix(".yaml"))

@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ..catalog import _data, _versions, drivers, life_cycle, oses, releases
+from ..catalog import _data, _versions, drivers, oses, releases
 from ..checks.platforms.support import outside
 from ..checks.rule import RULES, all_rules
 from ..cluster.drivers import NodeDriver
@@ -141,10 +141,10 @@ class Answers:
             yield self._said(key, "spec.cluster", low=limits[0], high=limits[1])
 
     def _step(self, before: str, after: str) -> Finding:
-        """Whether an upgrade may go from release BEFORE to AFTER (life_cycle.py)."""
-        lines, names = life_cycle.lines(), releases.names()
+        """Whether an upgrade may go from release BEFORE to AFTER (releases.py)."""
+        lines, names = releases.lines(), releases.names()
         start, end = (lines.index(releases.release(name).line) for name in (before, after))
-        over = few([life_cycle.of_line(line)[-1] for line in lines[start + 1 : end]], 3)
+        over = few([releases.of_line(line)[-1] for line in lines[start + 1 : end]], 3)
         key = "far-step" if over else "step" if names.index(after) > names.index(before) else "unknown-step"
         return self._said(key, "spec.release", before=before, after=after, over=over)
 

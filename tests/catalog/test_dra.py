@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gpustack.catalog import crds, dra, gpus, releases
+from gpustack.catalog import dra, gpus, object_kinds, releases
 
 
 def test_needs_are_those_of_the_support_matrix() -> None:
@@ -45,9 +45,9 @@ def test_a_gate_that_is_none() -> None:
 
 def test_a_crd_that_is_none() -> None:
     """The nearest names are offered, and who needs a CRD is told."""
-    assert crds.known("nodefeatures.nfd.k8s-sigs.io") == "node feature discovery"
-    with pytest.raises(crds.UnknownCRD) as caught:
-        crds.known("nodefeature.nfd.k8s-sigs.io")
+    assert object_kinds.known_crd("nodefeatures.nfd.k8s-sigs.io") == "node feature discovery"
+    with pytest.raises(object_kinds.UnknownCRD) as caught:
+        object_kinds.known_crd("nodefeature.nfd.k8s-sigs.io")
     assert caught.value.nearest[0].startswith("nodefeature")
 
 

@@ -6,7 +6,7 @@ import datetime
 
 import pytest
 
-from gpustack.catalog import _versions, faults, gpus, life_cycle, oses, platforms, releases, toolkit
+from gpustack.catalog import _versions, faults, gpus, oses, platforms, releases, toolkit
 
 WHERE = {
     "platforms",
@@ -69,17 +69,17 @@ def test_versions_with_a_fault(component: str, version: str, names: list[str]) -
 @pytest.mark.usefixtures("as_of_v26_7")
 def test_life_cycles(name: str, deprecated: str | None, ended: str | None) -> None:
     """The docs of v26.7: that line is supported, 26.3 deprecated, 25.10 ended; dates are those of the next lines."""
-    found = life_cycle.life_cycle(name)
+    found = releases.life_cycle(name)
     assert (found.deprecated and str(found.deprecated), found.ended and str(found.ended)) == (deprecated, ended)
 
 
 @pytest.mark.usefixtures("as_of_v26_7")
 def test_upgrades_go_line_by_line() -> None:
     """The newest patch of the own line, then of each next one."""
-    assert life_cycle.steps("v25.10.0") == ["v25.10.1", "v26.3.3", "v26.7.0"]
-    assert life_cycle.steps("v26.3.3") == ["v26.7.0"]
-    assert life_cycle.steps(releases.latest()) == []
-    assert datetime.date.fromisoformat(releases.release("v26.3.0").date) == life_cycle.life_cycle("v25.10.1").deprecated
+    assert releases.steps("v25.10.0") == ["v25.10.1", "v26.3.3", "v26.7.0"]
+    assert releases.steps("v26.3.3") == ["v26.7.0"]
+    assert releases.steps(releases.latest()) == []
+    assert datetime.date.fromisoformat(releases.release("v26.3.0").date) == releases.life_cycle("v25.10.1").deprecated
 
 
 @pytest.mark.parametrize(

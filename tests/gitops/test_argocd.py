@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from gpustack.catalog.kubernetes import CLUSTER_SCOPED
-from gpustack.catalog.rendered_kinds import rendered_kinds
+from gpustack.catalog.object_kinds import rendered_kinds
 from gpustack.compiler.cache import Store, own_digest
 from gpustack.compiler.validate import validate
 from gpustack.components.registry import REGISTRY

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from ...catalog import _data, _versions, crds, gpus, releases
+from ...catalog import _data, _versions, gpus, object_kinds, releases
 from ...cluster.resolve import Cluster, resolve
 from ...model import Path, docs, dotted
 from ...policy.language import images
@@ -98,13 +98,13 @@ def crd_of_nothing(written: Written) -> Iterator[Hit]:
     spec = written.spec
     domains = spec.gpuCluster.draDriver.computeDomains if spec.gpuCluster else None
     rendered = {
-        crds.NFD: spec.nfd.enabled and not resolve(spec).platform.own_discovery,
-        crds.DRA: bool(spec.computeDomains.enabled) if domains is None else domains.enabled,
+        object_kinds.NFD: spec.nfd.enabled and not resolve(spec).platform.own_discovery,
+        object_kinds.DRA: bool(spec.computeDomains.enabled) if domains is None else domains.enabled,
     }
     for name, owner in spec.cluster.crds.items():
         path = dotted(("spec", "cluster", "crds", name))
-        if not rendered[crds.known(name)] and written.by(path) == "policy":
-            yield hit(path, name=name, owner=owner, component=crds.known(name))
+        if not rendered[object_kinds.known_crd(name)] and written.by(path) == "policy":
+            yield hit(path, name=name, owner=owner, component=object_kinds.known_crd(name))
 
 
 @rule("GPU113", "note", over="origins")

@@ -11,7 +11,7 @@ import datetime
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from ...catalog import drivers, life_cycle, oses, releases
+from ...catalog import drivers, oses, releases
 from ...catalog._versions import numbers
 from ...catalog.drivers import Branch
 from ...cluster.drivers import NodeDriver
@@ -191,9 +191,9 @@ SOON = datetime.timedelta(days=92)
 def release_without_support(cluster: Cluster) -> Iterator[Hit]:
     """The release has reached its end of support."""
     spec = cluster.spec
-    ended = life_cycle.life_cycle(spec.release).ended
+    ended = releases.life_cycle(spec.release).ended
     if ended is not None:
-        *_, before, line = life_cycle.lines()
+        *_, before, line = releases.lines()
         yield hit(
             "spec.release",
             release=spec.release,
@@ -209,7 +209,7 @@ def release_without_support(cluster: Cluster) -> Iterator[Hit]:
 def deprecated_release(cluster: Cluster) -> Iterator[Hit]:
     """The release is deprecated, or there is a newer patch of it."""
     spec = cluster.spec
-    cycle = life_cycle.life_cycle(spec.release)
+    cycle = releases.life_cycle(spec.release)
     if (since := cycle.deprecated) is not None:
         ended = cycle.ended
         yield hit(
@@ -220,11 +220,11 @@ def deprecated_release(cluster: Cluster) -> Iterator[Hit]:
             until=ended,
             deprecated=since,
             ended=ended,
-            newest=life_cycle.lines()[-1],
+            newest=releases.lines()[-1],
             to=_steps(spec.release),
         )
         return
-    newest = life_cycle.of_line(releases.release(spec.release).line)[-1]
+    newest = releases.of_line(releases.release(spec.release).line)[-1]
     if newest != spec.release:
         since = datetime.date.fromisoformat(releases.release(newest).date)
         yield hit("spec.release", "patch", release=spec.release, newest=newest, since=since)
@@ -232,7 +232,7 @@ def deprecated_release(cluster: Cluster) -> Iterator[Hit]:
 
 def _steps(name: str) -> str:
     """Where to go from release NAME, one line at a time."""
-    first, *others = life_cycle.steps(name)
+    first, *others = releases.steps(name)
     return f"{first}, and from there to {', then '.join(others)}: one line at a time" if others else first
 
 

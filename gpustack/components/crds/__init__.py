@@ -1,7 +1,7 @@
 """The CustomResourceDefinitions that gpustack brings along, one data file each beside this module.
 
-Structure only, written by hand: no prose, and no field that the API doesn't have. catalog/crds.py lists them, because a
-policy may leave each to another owner (`cluster.crds`).
+Structure only, written by hand: no prose, and no field that the API doesn't have. catalog/object_kinds.py lists them,
+because a policy may leave each to another owner (`cluster.crds`).
 """
 
 from __future__ import annotations

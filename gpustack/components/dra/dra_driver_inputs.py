@@ -14,7 +14,7 @@ from ...policy.language.gpu_cluster import DraContainer, GpuCluster, KubeletPlug
 from ...policy.language.node_pools import NodePool
 from ...policy.language.spec import ClusterPolicySpec
 from ..parts.common_inputs import Common, Inputs, Pairs, dump, image, owned_crds, pairs, pull_policy
-from ..parts.quantities import most
+from ..parts.kube import most
 from ..refusals import refused
 from .dra_inputs import common_of
 

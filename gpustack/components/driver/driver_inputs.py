@@ -24,9 +24,8 @@ from ...model import Finding, FindingsError
 from ...policy.language import reconciler
 from ..parts.common_inputs import Common, Inputs
 from ..reconciler.rollout_inputs import managers_evict
-from .driver_pools_inputs import targets
+from .driver_pools_inputs import RHCOS_LABEL, targets
 from .driver_settings_inputs import DriverCommon, DriverPod, driver_pod, refusals, settings
-from .driver_toolkit_inputs import RHCOS_LABEL
 from .driver_view import DriverView
 from .nvidia_driver_pools_inputs import daemonset_name
 

@@ -22,6 +22,10 @@ Pools that serve virtual machines need no driver for containers, and only those 
 operator knows no such difference. Here a pool must say its system only where it counts, and where no pool counts, all
 that say theirs do: a node that somebody labels for another workload finds its DaemonSet. Kernels and RHCOS versions are
 taken from every pool, like the operator's.
+
+On OpenShift, driver and vGPU manager build their kernel modules in images of the driver toolkit, which has headers and
+compilers: one image per RHCOS version (operator.md 8.1). Without it they would install kernel headers from package
+sources, which RHCOS nodes can't reach without a subscription.
 """
 
 from __future__ import annotations
@@ -35,9 +39,48 @@ from ...cluster.ownership import image_selector
 from ...cluster.pool import Pool
 from ...cluster.workloads import Workload
 from ...model import Finding, FindingsError
+from ...policy.language.spec import ClusterPolicySpec
+from ..parts.common_inputs import Inputs, served
 from ..refusals import refused
-from .driver_toolkit_inputs import RHCOS_LABEL, DriverToolkit, driver_toolkits
 from .driver_view import DriverView
+
+RHCOS_LABEL = "feature.node.kubernetes.io/system-os_release.OSTREE_VERSION"
+"""NFD's node label with the version of RHCOS."""
+
+
+class DriverToolkit(Inputs):
+    """The toolkit of one RHCOS version; `image` is "" where `cluster.openshift.driverToolkitImages` has none for it."""
+
+    rhcos: str
+    image: str = ""
+
+
+def toolkit_images(spec: ClusterPolicySpec) -> dict[str, str]:
+    """The images that manifests name, by RHCOS version."""
+    images = spec.cluster.openshift.driverToolkitImages if spec.cluster.openshift else {}
+    return {version: served(spec, image) for version, image in images.items()}
+
+
+def driver_toolkits(view: DriverView) -> list[DriverToolkit]:
+    """The toolkits for the RHCOS versions of the node pools, in policy order; none where the toolkit is not used.
+
+    It is used on OpenShift, unless `operator.use_ocp_driver_toolkit` is false, where there are images of it, and where
+    a pool says its `ostreeVersion`. A precompiled driver turns it off for all (operator.md 3). Every pool counts,
+    whatever it serves, as the operator does it: a DaemonSet whose nodes serve something else has no pods.
+    """
+    spec, images = view.spec, toolkit_images(view.spec)
+    wanted = view.cluster.platform.os_images and spec.operator.use_ocp_driver_toolkit
+    if not wanted or not images or view.driver.usePrecompiled:
+        return []
+    versions = dict.fromkeys(pool.said.ostreeVersion for pool in view.pools if pool.said.ostreeVersion)
+    return [DriverToolkit(rhcos=version, image=images.get(version, "")) for version in versions]
+
+
+def openshift_version(spec: ClusterPolicySpec) -> str:
+    """Major and minor version of OpenShift as driver containers want it ("4.18"); "" where it is not known."""
+    version = (spec.cluster.openshift.version if spec.cluster.openshift else None) or ""
+    return ".".join(version.split(".")[:2])
+
 
 NAME = "nvidia-driver-daemonset"
 ARCHITECTURE = re.compile(r"(x86_64|aarch64)(?:_64k)?")

@@ -17,8 +17,7 @@ from ...policy.language.spec import ClusterPolicySpec
 from ..parts.common_inputs import Inputs, Pairs, dump, image, pairs, pull_policy
 from ..refusals import refused
 from .driver_files_inputs import SECTION, SUSE_IDS, SUSE_MODULES, Files, HostFile, Use, files, ordered, subscriptions
-from .driver_pools_inputs import NAME, Target
-from .driver_toolkit_inputs import DriverToolkit
+from .driver_pools_inputs import NAME, DriverToolkit, Target
 from .driver_view import DriverView
 
 PROBE_NUMBERS = ("initialDelaySeconds", "timeoutSeconds", "periodSeconds", "successThreshold", "failureThreshold")

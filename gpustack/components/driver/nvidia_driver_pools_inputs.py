@@ -17,9 +17,17 @@ from ...model import Finding, FindingsError
 from ...policy.language.carried import called
 from ...policy.language.nvidia_driver import NvidiaDriver
 from ...policy.language.spec import ClusterPolicySpec
-from .driver_pools_inputs import System, Target, parse, unknown_kernel, unknown_os
+from .driver_pools_inputs import (
+    RHCOS_LABEL,
+    DriverToolkit,
+    System,
+    Target,
+    parse,
+    toolkit_images,
+    unknown_kernel,
+    unknown_os,
+)
 from .driver_settings_inputs import DriverType
-from .driver_toolkit_inputs import RHCOS_LABEL, DriverToolkit, toolkit_images
 from .driver_view import DriverView
 
 LABEL_LENGTH = 63

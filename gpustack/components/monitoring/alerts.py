@@ -16,7 +16,7 @@ from ...catalog import alerts as known
 from ...model import Body, Stage, docs
 from ..component import Component
 from .alerts_inputs import AlertsInputs, PoolInputs, RuleInputs
-from .prometheus_rules import prometheus_rule
+from .openshift_monitoring import prometheus_rule
 
 NAME = "gpustack-alerts"
 SERIES = "gpustack:"

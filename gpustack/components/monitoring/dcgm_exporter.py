@@ -24,7 +24,7 @@ from ..scripts import entrypoint, script
 from .dcgm import NAME as DCGM
 from .dcgm import PORT as DCGM_PORT
 from .dcgm_exporter_inputs import DcgmExporterInputs, Monitor, Relabelling
-from .prometheus_rules import operators_rule
+from .openshift_monitoring import operators_rule
 
 NAME = "nvidia-dcgm-exporter"
 READ_PODS = "nvidia-dcgm-exporter-read-pods"

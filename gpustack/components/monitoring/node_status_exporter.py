@@ -17,7 +17,7 @@ from ..parts.operand import main_container, operand_access
 from ..parts.pod import PRIVILEGED_ROOT, Env, Pod
 from ..parts.scc import scc
 from .node_status_exporter_inputs import NodeStatusExporterInputs
-from .prometheus_rules import operators_rule
+from .openshift_monitoring import operators_rule
 
 NAME = "nvidia-node-status-exporter"
 LABELS = {"app": NAME}

@@ -15,7 +15,7 @@ from ...catalog import alerts as known
 from ...catalog import health
 from ...model import Body, Stage, docs
 from ..component import Component
-from ..monitoring.prometheus_rules import prometheus_rule
+from ..monitoring.openshift_monitoring import prometheus_rule
 from ..parts.kube import access, config_map, grant_here, metadata, rule, service, service_monitor
 from ..parts.monitoring import monitor_for
 from ..parts.pod import RESTRICTED, Container, Env, Pod, http_probe, sparse

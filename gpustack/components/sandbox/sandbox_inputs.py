@@ -12,9 +12,8 @@ from ...cluster.workloads import DEFAULT_VGPU_CONFIG, Workload
 from ...policy.language.sandbox import KataManagerConfig
 from ...policy.language.spec import ClusterPolicySpec
 from ..driver.driver_files_inputs import config_map_keys
-from ..driver.driver_pools_inputs import VGPU_MANAGER, Target, targets
+from ..driver.driver_pools_inputs import VGPU_MANAGER, DriverToolkit, Target, openshift_version, targets
 from ..driver.driver_settings_inputs import Manager, driver_manager
-from ..driver.driver_toolkit_inputs import DriverToolkit, openshift_version
 from ..driver.driver_view import DriverView
 from ..parts.common_inputs import Inputs, OperandInputs, Pairs, dump, image, operand, pairs, served
 from ..plugin.configs_inputs import config_text, vgpu_config_map

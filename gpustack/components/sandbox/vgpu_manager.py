@@ -12,10 +12,10 @@ from collections.abc import Iterator
 from ...api import keys
 from ...model import Body
 from ..component import Component
-from ..driver import driver_toolkit
+from ..driver import driver_features
 from ..driver.driver_files_inputs import TAKEN
 from ..driver.driver_manager import clear_node, rights
-from ..driver.driver_toolkit_inputs import DriverToolkit
+from ..driver.driver_pools_inputs import DriverToolkit
 from ..driver.driver_volumes import DEV_LOG, FIRMWARE, FIRMWARE_PATH, HOST_SYS, OS_RELEASE, RUN_NVIDIA
 from ..parts.common_inputs import named_after
 from ..parts.daemonset import daemonset, host_root
@@ -41,7 +41,7 @@ class VgpuManager(Component[VgpuManagerInputs]):
         cluster = [*rights(common, inputs.manager), rule("apps", "daemonsets", "get")]
         yield from operand_access(common, NAME, cluster=cluster)
         for target in inputs.pods:
-            labels, pod_labels = driver_toolkit.labels(target.toolkit) if target.toolkit else ({}, {})
+            labels, pod_labels = driver_features.labels(target.toolkit) if target.toolkit else ({}, {})
             yield daemonset(
                 common,
                 target.name,
@@ -103,11 +103,11 @@ def manager(inputs: VgpuManagerInputs, target: VgpuManagerPod) -> Container:
 
 def sidecar(inputs: VgpuManagerInputs, main: Container, toolkit: DriverToolkit) -> Container:
     """The driver toolkit's container, beside MAIN."""
-    env = driver_toolkit.toolkit_env(toolkit)
+    env = driver_features.toolkit_env(toolkit)
     for name, on in (("GDS_ENABLED", inputs.gds), ("GDRCOPY_ENABLED", inputs.gdrcopy)):
         if on:
             env.set(name, True)
-    container = driver_toolkit.build_with_toolkit(main, toolkit, env, resources=inputs.toolkit_resources)
+    container = driver_features.build_with_toolkit(main, toolkit, env, resources=inputs.toolkit_resources)
     container.mount(RUN_NVIDIA, "/run/nvidia", propagation="Bidirectional")
     mount_shared(container)
     return container

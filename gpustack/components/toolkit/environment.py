@@ -1,21 +1,50 @@
 """Why the toolkit gets each of its variables (operator.md 7.2): `environment` for what is so on every node, then
-`configure_runtime` for the container runtime (CONTAINERD_SOCKET and its like, with the paths of runtimes.py), whose
-files are mounted where the variables say.
+`configure_runtime` for the container runtime (CONTAINERD_SOCKET and its like, with the paths of `Runtime`), whose files
+are mounted where the variables say.
 
 What they depend on comes from the policy by way of `Common` (parts/common_inputs.py): `cdi` and `nri` are its section
 `cdi`, `install_dir` is `toolkit.installDir`, `runtime` that of the pools, and `runtime_class` `operator.runtimeClass`.
 A variable that isn't set here is the user's or the platform's (`toolkit.env`; catalog/data/platforms/): `gpustack
 explain CLUSTER toolkit.env` says whose.
+
+The toolkit's container mounts the folders of a runtime's files below /runtime, so each path exists twice: on the node,
+as in `Runtime` and in the policy's `toolkit.env`, and in the container. A runtime without a socket or a drop-in folder
+has "".
 """
 
 from __future__ import annotations
 
 import posixpath
+from dataclasses import dataclass
+from pathlib import Path
 
-from ..parts.common_inputs import Common
+from ...catalog import _data
+from ..parts.common_inputs import Common, Runtime
 from ..parts.pod import Container, Env, Volume
-from . import runtimes
 from .toolkit_inputs import ToolkitInputs
+
+CONFIG_DIR = "/runtime/config-dir/"
+DROP_IN_DIR = "/runtime/config-dir.d/"
+SOCKET_DIR = "/runtime/sock-dir/"
+NRI_SOCKET_DIR = "/runtime/nri-sock-dir/"
+NRI_SOCKET = "/var/run/nri/nri.sock"
+
+
+@dataclass(frozen=True, slots=True)
+class RuntimeFiles:
+    """The default paths on the node, and the runtime's own names for RUNTIME_CONFIG and RUNTIME_SOCKET."""
+
+    config_env: str
+    config: str
+    drop_in: str = ""
+    socket_env: str = ""
+    socket: str = ""
+
+
+FILES: dict[Runtime, RuntimeFiles] = {
+    runtime: _data.made(RuntimeFiles, facts)
+    for runtime, facts in _data.read(Path(__file__).with_suffix(".yaml")).items()
+}
 
 
 def environment(inputs: ToolkitInputs) -> Env:
@@ -45,26 +74,26 @@ def configure_runtime(common: Common, main: Container, *, drop_in_files: bool = 
     """
     env = main.env.set("RUNTIME", common.runtime)
     if common.nri:
-        socket = env.get("NRI_SOCKET") or runtimes.NRI_SOCKET
-        env.set("NRI_SOCKET", mount_folder(main, "nri-socket", socket, runtimes.NRI_SOCKET_DIR, "DirectoryOrCreate"))
+        socket = env.get("NRI_SOCKET") or NRI_SOCKET
+        env.set("NRI_SOCKET", mount_folder(main, "nri-socket", socket, NRI_SOCKET_DIR, "DirectoryOrCreate"))
         if common.traits.nri_replaces_runtime_config:
             return
     if common.runtime == "containerd":
         env.set("CONTAINERD_RUNTIME_CLASS", common.runtime_class)
-    files = runtimes.FILES[common.runtime]
+    files = FILES[common.runtime]
     config = env.get(files.config_env) or env.get("RUNTIME_CONFIG") or files.config
-    config = mount_folder(main, f"{common.runtime}-config", config, runtimes.CONFIG_DIR, "DirectoryOrCreate")
+    config = mount_folder(main, f"{common.runtime}-config", config, CONFIG_DIR, "DirectoryOrCreate")
     env.set("RUNTIME_CONFIG", config).set(files.config_env, config)
     if files.drop_in and drop_in_files:
         drop_in = env.get("RUNTIME_DROP_IN_CONFIG") or files.drop_in
         volume = f"{common.runtime}-drop-in-config"
-        mounted = mount_folder(main, volume, drop_in, runtimes.DROP_IN_DIR, "DirectoryOrCreate")
+        mounted = mount_folder(main, volume, drop_in, DROP_IN_DIR, "DirectoryOrCreate")
         env.set("RUNTIME_DROP_IN_CONFIG", mounted).set("RUNTIME_DROP_IN_CONFIG_HOST_PATH", drop_in)
     if sources := env.get("RUNTIME_CONFIG_SOURCE"):
         env.set("RUNTIME_CONFIG_SOURCE", config_sources(sources))
     if files.socket:
         socket = env.get(files.socket_env) or files.socket
-        socket = mount_folder(main, f"{common.runtime}-socket", socket, runtimes.SOCKET_DIR)
+        socket = mount_folder(main, f"{common.runtime}-socket", socket, SOCKET_DIR)
         env.set("RUNTIME_SOCKET", socket).set(files.socket_env, socket)
 
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from urllib.parse import urlsplit
 
 from ...catalog import texts
-from ...catalog.rendered_kinds import rendered_kinds
+from ...catalog.object_kinds import rendered_kinds
 from ...model import STAGES, Body, Resource
 from ...policy.language.base import Section, own, section
 from ...policy.language.forms import form

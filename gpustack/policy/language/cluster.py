@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BeforeValidator
 
-from gpustack.catalog import crds as known_crds
+from gpustack.catalog import object_kinds
 
 from .base import Section, mapping, section
 from .forms import absent, refuse, refuse_at
@@ -64,10 +64,10 @@ def _only_known(crds: dict[str, str]) -> dict[str, str]:
     """Return CRDS, or refuse the first name that gpustack has no CRD of."""
     for name in crds:
         try:
-            known_crds.known(name)
-        except known_crds.UnknownCRD as unknown:
+            object_kinds.known_crd(name)
+        except object_kinds.UnknownCRD as unknown:
             near = " or ".join(unknown.nearest)
-            remedy = f"did you mean {near}?" if near else f"known are {', '.join(known_crds.CRDS)}"
+            remedy = f"did you mean {near}?" if near else f"known are {', '.join(object_kinds.CRDS)}"
             error = refuse("crd", f"gpustack renders no CRD called {name}, so nothing depends on who owns it", remedy)
             raise refuse_at((name,), error, name) from None
     return crds

@@ -15,11 +15,10 @@
     metrics.py    IMP6xx: what monitoring sees
     versions.py   IMP7xx: releases, driver branches and Kubernetes
     engines.py    IMP8xx: from where, to where and how Argo CD or Flux syncs
-    effects.py    many clusters -> each effect once, with the clusters and nodes it is in
+    effects.py    many clusters -> each effect once, with the clusters and nodes it is in, and its digests
     classifier.py IMP9xx: the tier of every change; what no rule knows, held against the lists of what is harmless
     origin.py     whether a change comes from a field of the policy, a component or from elsewhere
     table.py      the lists of fields with their tiers; leaves.py, bounds.py: values, and how far they may go
-    evidence.py   the digests of what a finding is about, to which an acceptance is bound
 
 A rule is a generator over one cluster's changes. It finds out what a reviewer would have to know by heart without it:
 what a DaemonSet's update strategy does not protect from, for example.

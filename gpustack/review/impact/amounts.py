@@ -3,17 +3,26 @@
 Solves: a field that is harmless at 30s stops what it paces at 8760h, and a limit of 4Mi stops its pod, on every node.
 So an amount is held against what stood there before (or the default), and against floors and ceilings where nothing
 did. Half of it, or four times, is what people do in a week; what is beyond is told as an outage.
+
+Whether a changed alert tells people no later, and of no less, than before is asked of all that stands above what an
+alert or a pool says, at last of the catalogue, which also knows with which thresholds it fires earlier when they are
+higher. Whether maintenance windows are within others is asked minute by minute of the week: a window that begins an
+hour later and is half as long is tighter, and its fields alone don't say so. Windows of different time zones aren't
+compared: how far they are apart changes twice a year.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
+from ...catalog import alerts as known
 from ...text import quantities
-from .leaves import Leaf
+from ...text.quantities import milliseconds
+from .leaves import Leaf, Leaves
 
 LEAST, MOST = Fraction(1, 2), 4
 """How much less and more than before is a usual step."""
@@ -193,3 +202,108 @@ WHOLE = {
     "progress": (60, 7200),  # seconds that a roll-out has, before it is known to have failed
 }
 """The least and the most of whole numbers, where they are said."""
+
+
+def alert_no_later(leaf: Leaf) -> bool:
+    """Whether an alert fires as early as it did and for as much, or is new."""
+    _, _, name, *rest = leaf.path
+    alert = known.alerts().get(name)
+    if _no_alerts(leaf) or alert is None or not rest:
+        return _no_alerts(leaf)
+    key, pool = rest[-1], rest[1] if len(rest) > 1 else ""
+    if not _on(leaf.olds, alert, pool):
+        return True
+    old, new = (_value(side, alert, pool, key) for side in (leaf.olds, leaf.news))
+    return _earlier(alert, key, old, new) and _counted_as_much(leaf, alert, pool)
+
+
+def silence_no_longer(leaf: Leaf) -> bool:
+    """Whether a silence ends no later than it did; its reason is for whoever reads it."""
+    if _no_alerts(leaf) or leaf.new is None or leaf.path[-1] != "until":
+        return len(leaf.path) > len(("alerts", "silence", "NAME"))
+    return leaf.old is not None and str(leaf.new) <= str(leaf.old)
+
+
+def _no_alerts(leaf: Leaf) -> bool:
+    """Whether no alert was there before."""
+    return leaf.olds.get(("alerts", "enabled")) is not True
+
+
+def _value(side: Leaves, alert: known.Alert, pool: str, key: str) -> Any:
+    """What holds for KEY of ALERT, for nodes of POOL or of those of which nothing is said."""
+    rule = ("alerts", "rules", alert.name)
+    said = [side.get((*rule, "perPool", pool, key)) if pool else None, side.get((*rule, key))]
+    usual = {"enabled": not alert.why_off, "severity": alert.severity, "lasts": alert.lasts, **alert.set}
+    return next((value for value in said if value not in {None, ""}), usual.get(key))
+
+
+def _on(side: Leaves, alert: known.Alert, pool: str) -> bool:
+    """Whether it fires for nodes of POOL, or for any."""
+    for_a_pool = (
+        value for path, value in side.items() if path[2:4] == (alert.name, "perPool") and path[-1] == "enabled"
+    )
+    return bool(_value(side, alert, pool, "enabled")) or (not pool and any(for_a_pool))
+
+
+def _earlier(alert: known.Alert, key: str, old: Any, new: Any) -> bool:
+    """Whether ALERT fires as early with NEW as with OLD."""
+    if key == "enabled":
+        return bool(new)
+    if key == "severity":
+        return new in ("page", old)
+    if key == "lasts":
+        return milliseconds(str(new)) <= milliseconds(str(old))
+    if type(old) is not int or type(new) is not int:
+        return False
+    return new >= old if alert.limits.get(key, {}).get("earlier") == "higher" else new <= old
+
+
+def _counted_as_much(leaf: Leaf, alert: known.Alert, pool: str) -> bool:
+    """Whether nodes of POOL are counted with as many as before. One of which something is said is counted by itself:
+    then one node here and one there are no longer two, and 5 percent of all may be fewer of each.
+    """
+    there, here = (any(path[2:5] == (alert.name, "perPool", pool) for path in side) for side in (leaf.olds, leaf.news))
+    if alert.over != "cluster" or not pool or there == here:
+        return True
+    percent = any(_value(side, alert, pool, "percent") for side in (leaf.olds, leaf.news))
+    return not percent and (there or _value(leaf.news, alert, pool, "nodes") == 1)
+
+
+ALERTING = (alert_no_later, silence_no_longer)
+
+
+DAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
+DAY = 24 * 60
+WEEK = 7 * DAY
+_START = re.compile(r"([01]?[0-9]|2[0-3]):([0-5][0-9])")
+
+
+def tighter(old: Any, new: Any) -> bool:
+    """Whether the windows NEW are within OLD. None, or an empty list, is any time."""
+    if not new:
+        return not old
+    if not old or not isinstance(new, list) or not isinstance(old, list):
+        return not old
+    was, now = _minutes(old), _minutes(new)
+    if was is None or now is None:
+        return old == new
+    return all(not any(inside and not was[zone][at] for at, inside in enumerate(week)) for zone, week in now.items())
+
+
+def _minutes(windows: Sequence[Any]) -> dict[str, bytearray] | None:
+    """The minutes of the week that WINDOWS have, by time zone; None where one can't be read."""
+    by_zone: dict[str, bytearray] = defaultdict(lambda: bytearray(WEEK))
+    for window in windows:
+        start = _START.fullmatch(str(window.get("start"))) if isinstance(window, Mapping) else None
+        hours = window.get("hours") if start else None
+        days = (window.get("days") or DAYS) if start else ()
+        if start is None or type(hours) is not int or hours < 0 or not isinstance(days, (list, tuple)):
+            return None
+        if not set(days) <= set(DAYS):
+            return None
+        week = by_zone[str(window.get("timeZone") or "UTC")]
+        for day in days:
+            first = DAYS.index(day) * DAY + int(start[1]) * 60 + int(start[2])
+            for minute in range(first, first + min(hours * 60, WEEK)):
+                week[minute % WEEK] = 1
+    return by_zone

@@ -12,12 +12,10 @@ from functools import partial
 from typing import Any
 
 from ...catalog import _data, texts
-from .alerting import ALERTING
-from .amounts import AMOUNTS, WHOLE, whole
+from .amounts import ALERTING, AMOUNTS, WHOLE, tighter, whole
 from .contents import ONLY, TEXTS, only
 from .leaves import Leaf, Leaves, Path
 from .tags import TAGS
-from .windows import tighter
 
 Bound = Callable[[Leaf], bool]
 BREAKER = ("reconciler", "breakerFailures")

@@ -2,23 +2,79 @@
 
 Solves: rules find what somebody thought of. What nobody thought of must not pass as harmless, so here whatever isn't on
 a list is power: of objects that no component makes, field by field, and of policies (origin.py says which is which).
+
+What becomes of pods when the reconciler's rules about them change is told rule by rule: the rules are one value of the
+policy, and as a line of JSON, cut where it is long, they hide one that deletes pods behind others.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from ...catalog import _data
 from ...model import RULES, few
 from ..diff.objects import ObjectChange
-from . import origin, pod_rules, table, versions
-from .leaves import NAMES, Leaf, changed, leaves
+from . import origin, table, versions
+from .leaves import NAMES, Leaf, Path, changed, leaves, text
 from .origin import Step
 from .rule import Hit, rule
 from .subject import Subject, at, mapping
 from .tiers import OUTAGE, PLANNED, POWER, ROUTINE, UNCLASSIFIED
+
+THEN = {
+    "delete": "deletes, whatever PodDisruptionBudgets say,",
+    "leave": "counts as using no GPU",
+    "wait": "waits, before anybody is evicted, for",
+    "evict": "evicts",
+}
+"""What rules do, the gravest first. It stands before labels, which may be so many that a comment cuts them."""
+
+
+def rules(leaf: Leaf) -> Iterator[str]:
+    """The rules that are new or have another place among the others, those that delete first; then those that go. Of
+    one that stands twice the first counts.
+    """
+    old, new = ({text(each): each for each in side or ()} for side in (leaf.old, leaf.new))
+    before, after = [each for each in old if each in new], [each for each in new if each in old]
+    turns = dict.fromkeys(new, "new")
+    turns |= {each: _turn(before.index(each) - at) for at, each in enumerate(after)}
+    numbered = [(number, *each) for number, each in enumerate(new.items(), 1) if turns[each[0]]]
+    for number, key, each in sorted(numbered, key=lambda one: list(THEN).index(one[2]["then"])):
+        yield f"rule {number} of {len(new)}, {turns[key]}: {_sentence(each)}"
+    gone = [each for key, each in old.items() if key not in new]
+    for each in gone:
+        yield f"a rule that goes: {_sentence(each)}"
+    if not numbered and not gone:
+        yield "only rules that stand twice come or go"
+
+
+def _turn(back: int) -> str:
+    """Where a rule stood that stands BACK places before that now."""
+    return "which came later" if back > 0 else "which came earlier" if back else ""
+
+
+def _sentence(rule: dict[str, Any]) -> str:
+    labels = ", ".join(f"{key}={value}" for key, value in sorted(rule["labels"].items()))
+    where = f"namespace {rule['namespace']}" if rule.get("namespace") else "any namespace"
+    return f"{THEN[rule['then']]} pods in {where} with {labels}"
+
+
+def budgets(leaf: Leaf) -> Iterator[str]:
+    """For how long PodDisruptionBudgets count, where that is not for longer."""
+    yield (
+        f"{'not set' if leaf.old is None else leaf.old} -> {leaf.new}: PodDisruptionBudgets that have held up a node "
+        f"for {leaf.new} seconds are overridden, and pods that use its GPUs deleted"
+    )
+
+
+WORDS: dict[Path, Callable[[Leaf], Iterator[str]]] = {
+    ("reconciler", "podRules"): rules,
+    ("reconciler", "ignoreBudgetsAfterSeconds"): budgets,
+}
+"""Fields of a policy of which a review tells more than their values."""
+
 
 SHOWN, LONG = 30, 160
 CONTENT = {"ConfigMap", "GrafanaDashboard"}
@@ -187,7 +243,7 @@ def policy_field(subject: Subject) -> Iterator[Hit]:
             leaf = step.leaf
             why = f": {reason}" if (reason := table.why(leaf.path)) else ""
             plain = f"{said(leaf, leaf.old)} -> {said(leaf, leaf.new)}{why}"
-            for what in pod_rules.WORDS[leaf.path](leaf) if leaf.path in pod_rules.WORDS else [plain]:
+            for what in WORDS[leaf.path](leaf) if leaf.path in WORDS else [plain]:
                 yield Hit(f"spec.{leaf.name}", what, tier=step.tier)
 
 

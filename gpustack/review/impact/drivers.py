@@ -9,6 +9,7 @@ from ...api import keys
 from ...model import Body, dotted, few
 from ..diff.objects import ObjectChange
 from . import nodes
+from .amounts import tighter
 from .bounds import bounded
 from .rule import Hit, rule
 from .subject import (
@@ -29,7 +30,6 @@ from .subject import (
     strategy,
 )
 from .tiers import OUTAGE, PLANNED
-from .windows import tighter
 
 AFFINITY = (*POD, "affinity", "nodeAffinity")
 INSTALLS, UNREAD = {"containers", "initContainers", "volumes"}, {"resources", "startupProbe"}

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from gpustack.catalog import kubernetes
-from gpustack.catalog.crds import CRDS
+from gpustack.catalog.object_kinds import CRDS
 from gpustack.components import Compat, crds
 from gpustack.components.base import base_inputs
 from gpustack.components.dra.dra_driver_inputs import CRDS as DRA_CRDS

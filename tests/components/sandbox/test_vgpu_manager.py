@@ -8,7 +8,7 @@ import pytest
 
 from gpustack.cluster.resolve import resolve
 from gpustack.components import VgpuManager
-from gpustack.components.driver.driver_toolkit_inputs import DriverToolkit, driver_toolkits
+from gpustack.components.driver.driver_pools_inputs import DriverToolkit, driver_toolkits
 from gpustack.components.driver.driver_view import DriverView
 from gpustack.components.sandbox.sandbox_inputs import VgpuManagerInputs, vgpu_manager
 from gpustack.model import Body, FindingsError

@@ -8,10 +8,10 @@ import pytest
 
 from gpustack.policy.language.spec import ClusterPolicySpec
 from gpustack.review.diff.objects import compare
+from gpustack.review.impact.amounts import tighter
 from gpustack.review.impact.effects import impact
 from gpustack.review.impact.origin import Fleet
 from gpustack.review.impact.tiers import OUTAGE, PLANNED, POWER, UNCLASSIFIED
-from gpustack.review.impact.windows import tighter
 from tests.review.impact.requests import Values, judge, loaded, rendered, request
 from tests.review.impact.test_requests import NEW_POOL, dashboard, extra, thing
 
