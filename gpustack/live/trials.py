@@ -10,11 +10,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..api import keys
 from ..api.objects import count
 from ..catalog import _data
+from ..cluster.pool import Pool
 from ..components.parts.common_inputs import Common, served
 from ..components.parts.pod import sparse
 from ..model import Body
@@ -23,9 +24,6 @@ from .expected import Expected
 from .nodes import Hit
 from .state import State, labels
 from .why import some, taken
-
-if TYPE_CHECKING:
-    from ..cluster.pool import Pool
 
 NAME = "gpustack-trial"
 SECONDS = 300

@@ -11,18 +11,16 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..catalog import _data, _versions, drivers, oses, releases
 from ..checks.platforms.support import outside
 from ..checks.rule import RULES, all_rules
 from ..cluster.drivers import NodeDriver
+from ..cluster.pool import Pool
+from ..cluster.resolve import Cluster
 from ..model import Finding, InputError, few, numbers
 from ..policy.language import images
-
-if TYPE_CHECKING:
-    from ..cluster.pool import Pool
-    from ..cluster.resolve import Cluster
 
 KNOWN, UNKNOWN, FIRST, WITH = "GPU085", "GPU086", "GPU087", "GPU088"
 NO_DRIVER = ("GPU402", "GPU435", "GPU436", "GPU438", "GPU439", "GPU440", "GPU482")

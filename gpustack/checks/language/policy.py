@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pydantic import BaseModel
 
@@ -16,9 +16,6 @@ from ...policy.language.reconciler import runs
 from ...policy.language.spec import ClusterPolicySpec
 from ..dra import dra
 from ..rule import Hit, hit, rule
-
-if TYPE_CHECKING:
-    from ...cluster.resolve import Cluster
 
 BY_HAND = "delete the driver pods of drained nodes yourself"
 

@@ -14,8 +14,9 @@ import json
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from itertools import groupby
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from ...policy.language.spec import ClusterPolicySpec
 from ..diff.groups import common
 from ..diff.objects import ObjectChange
 from ..diff.own import Own, literal
@@ -25,9 +26,6 @@ from .origin import Fleet, destination, spelled
 from .rule import RULES, Hit, Range, all_rules
 from .subject import Subject
 from .tiers import RED, ROUTINE
-
-if TYPE_CHECKING:
-    from ...policy.language.spec import ClusterPolicySpec
 
 Pair = tuple[str, str]
 

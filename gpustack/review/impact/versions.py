@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from ...catalog import drivers
 from ...catalog import releases as catalogue
@@ -12,6 +11,7 @@ from ...checks.language.off import VIRTUAL
 from ...checks.platforms import faults
 from ...cluster.resolve import resolve
 from ...model import few, numbers
+from ...policy.language.spec import ClusterPolicySpec
 from .. import releases
 from . import nodes
 from .engines import shown
@@ -20,9 +20,6 @@ from .rule import Hit, rule
 from .subject import Subject, is_driver
 from .tags import older, split
 from .tiers import OUTAGE, PLANNED
-
-if TYPE_CHECKING:
-    from ...policy.language.spec import ClusterPolicySpec
 
 SHOWN = 4
 
