@@ -22,50 +22,10 @@ BREAKER = ("reconciler", "breakerFailures")
 _PLAIN = re.compile(r"[\w.:+-]{0,40}")
 
 
-def added(leaf: Leaf) -> bool:
-    """Whether there was no value."""
-    return leaf.old is None
-
-
-def switched_on(leaf: Leaf) -> bool:
-    """Whether the default of true is taken back, or said."""
-    return leaf.new is True or leaf.new is None
-
-
-def switched_off(leaf: Leaf) -> bool:
-    """Whether it is false, or is the default of false."""
-    return leaf.new is False or (leaf.new is None and leaf.old is True)
-
-
-def left_healing(leaf: Leaf) -> bool:
-    """Whether what somebody changes in the cluster is still taken back, as it is by default, or never was."""
-    return leaf.old is False or leaf.new is not False
-
-
-def left_on(leaf: Leaf) -> bool:
-    """Whether nothing that was on is off."""
-    return leaf.old is not True or leaf.new is True
-
-
-def held(leaf: Leaf) -> bool:
-    """Whether what waited for somebody still waits."""
-    return leaf.old is not False or leaf.new is False
-
-
-def waits_on(leaf: Leaf) -> bool:
-    """Whether nodes wait for what they waited for."""
-    return bool(leaf.old != "wait" or leaf.new == "wait")
-
-
 def rolled(leaf: Leaf) -> bool:
     """Whether the reconciler rolls what it rolled: then it keeps budgets and windows, which nobody else does."""
     image = ("reconciler", "image")
     return leaf.new is not False or leaf.old is False or not (image in leaf.olds or image in leaf.news)
-
-
-def labels_named(leaf: Leaf) -> bool:
-    """Whether not all labels of pods become labels of series, or did before."""
-    return not _all_labels(leaf.news, leaf.path[:-1]) or _all_labels(leaf.olds, leaf.path[:-1])
 
 
 def _all_labels(side: Leaves, section: Path) -> bool:
@@ -131,21 +91,11 @@ def _pool_stays(leaf: Leaf) -> bool:
     return all(any(path[:2] == leaf.path[:2] for path in side) for side in (leaf.olds, leaf.news))
 
 
-def pools_fact(leaf: Leaf) -> bool:
-    """Whether what a pool's nodes are is said for the first time, or no more as the pool goes."""
-    return leaf.old is None or not _pool_stays(leaf)
-
-
 def pools_runtime(leaf: Leaf) -> bool:
     """Whether nodes of a pool keep their container runtime, said for them or for the cluster, in whatever version."""
     name = ("cluster", "containerRuntime")
     old, new = leaf.old or leaf.olds.get(name), leaf.new or leaf.news.get(name)
     return not _pool_stays(leaf) or str(old).partition(":")[0] == str(new).partition(":")[0]
-
-
-def confidential(leaf: Leaf) -> bool:
-    """Whether nodes are no less confidential: the mode is on now, or wasn't before."""
-    return leaf.new in ("on", None) or leaf.old in ("off", "devtools")
 
 
 def ends(leaf: Leaf) -> bool:
@@ -213,11 +163,6 @@ def kept_longer_or_said(leaf: Leaf) -> bool:
     return kept_longer(replace(leaf, old=leaf.news.get(("reconciler", leaf.path[-1]), 0)))
 
 
-def ignored_later(leaf: Leaf) -> bool:
-    """Whether what is ignored after a time counts for longer than it did, or for good."""
-    return leaf.new is None or kept_longer(leaf)
-
-
 def _nothing(value: Any) -> bool:
     """Whether an amount or a percentage is 0."""
     return str(value).removesuffix("%").strip("0") == "" and str(value) != ""
@@ -229,16 +174,6 @@ def _compare(old: Any, new: Any, sign: int) -> bool:
         return False
     one, two = one.removesuffix("%"), two.removesuffix("%")
     return one.isdigit() and two.isdigit() and (int(two) - int(one)) * sign >= 0
-
-
-def tighter_windows(leaf: Leaf) -> bool:
-    """Whether nodes may be taken at fewer times: windows where there were none, or times within what they were."""
-    return tighter(leaf.old, leaf.new)
-
-
-def everywhere(leaf: Leaf) -> bool:
-    """Whether a Service leads to any of its pods, as it did; that is the default."""
-    return all(value in (None, "", "Cluster") for value in (leaf.old, leaf.new))
 
 
 def harmless_variable(leaf: Leaf) -> bool:
@@ -270,20 +205,10 @@ def tolerations_by_key(leaf: Leaf) -> bool:
     return nothing_less(leaf) and all(bounded(each) for each in new if each not in old)
 
 
-def not_emptied(leaf: Leaf) -> bool:
-    """Whether a list doesn't become empty: then not even what is built in is tolerated."""
-    return not isinstance(leaf.new, list) or bool(leaf.new)
-
-
 def bounded(toleration: Any) -> bool:
     """Whether TOLERATION is about one taint that isn't the control plane's or the kubelet's own."""
     key = str(toleration.get("key") or "") if isinstance(toleration, Mapping) else ""
     return bool(key) and not key.startswith(("node-role.kubernetes.io/", "node.kubernetes.io/", "node.cloudprovider"))
-
-
-def number(leaf: Leaf) -> bool:
-    """Whether it is a whole number: the order in which Argo CD applies what gpustack renders, for one."""
-    return leaf.new is None or bool(re.fullmatch(r"-?[0-9]{1,4}", str(leaf.new)))
 
 
 def own_series(leaf: Leaf) -> bool:
@@ -304,25 +229,50 @@ def operators_text(leaf: Leaf) -> bool:
     return isinstance(leaf.new, str) and bool(texts.releases_with(leaf.new, str(leaf.path[-2])))
 
 
-def of_what_is_new(leaf: Leaf) -> bool:
-    """Whether the item, five steps from the root, that the value is in is new: then it replaces nothing."""
-    return not any(path[:5] == leaf.path[:5] for path in leaf.olds)
-
-
-def of_a_new_object(leaf: Leaf) -> bool:
-    """Whether the object that the value is in is new."""
-    return not leaf.olds
-
-
 BOUNDS: dict[str, Bound] = {name: partial(whole, least=least, most=most) for name, (least, most) in WHOLE.items()}
 BOUNDS |= {name: partial(only, allowed=allowed) for name, allowed in ONLY.items()}
 BOUNDS |= {
     each.__name__: each
     for each in (
-        *(added, switched_on, switched_off, fewer, fewer_or_said, longer, tighter_windows, everywhere),
-        *(harmless_variable, says_whose, tolerations_by_key, own_series, of_what_is_new, number, operators_text),
-        *(rolled, labels_named, for_a_server, referenced, stays_kata, left_on, left_healing, not_emptied),
-        *(of_a_new_object, held, nothing_less, nothing_more, kept_longer, kept_longer_or_said, ignored_later, waits_on),
-        *(pods_still_start, pools_fact, pools_runtime, confidential, ends, *ALERTING, *AMOUNTS, *TEXTS, *TAGS),
+        *(fewer, fewer_or_said, longer, kept_longer, kept_longer_or_said, nothing_less, nothing_more, rolled),
+        *(harmless_variable, says_whose, tolerations_by_key, own_series, operators_text, for_a_server, referenced),
+        *(stays_kata, pods_still_start, pools_runtime, ends, *ALERTING, *AMOUNTS, *TEXTS, *TAGS),
     )
 }
+BOUNDS |= {
+    # there was no value
+    "added": lambda leaf: leaf.old is None,
+    # the default of true is taken back, or said
+    "switched_on": lambda leaf: leaf.new is True or leaf.new is None,
+    # it is false, or is the default of false
+    "switched_off": lambda leaf: leaf.new is False or (leaf.new is None and leaf.old is True),
+    # nothing that was on is off
+    "left_on": lambda leaf: leaf.old is not True or leaf.new is True,
+    # what somebody changes in the cluster is still taken back, as it is by default, or never was
+    "left_healing": lambda leaf: leaf.old is False or leaf.new is not False,
+    # what waited for somebody still waits
+    "held": lambda leaf: leaf.old is not False or leaf.new is False,
+    # nodes wait for what they waited for
+    "waits_on": lambda leaf: bool(leaf.old != "wait" or leaf.new == "wait"),
+    # not all labels of pods become labels of series, or did before
+    "labels_named": lambda leaf: not _all_labels(leaf.news, leaf.path[:-1]) or _all_labels(leaf.olds, leaf.path[:-1]),
+    # what a pool's nodes are is said for the first time, or no more as the pool goes
+    "pools_fact": lambda leaf: leaf.old is None or not _pool_stays(leaf),
+    # nodes are no less confidential: the mode is on now, or wasn't before
+    "confidential": lambda leaf: leaf.new in ("on", None) or leaf.old in ("off", "devtools"),
+    # what is ignored after a time counts for longer than it did, or for good
+    "ignored_later": lambda leaf: leaf.new is None or kept_longer(leaf),
+    # nodes may be taken at fewer times: windows where there were none, or times within what they were
+    "tighter_windows": lambda leaf: tighter(leaf.old, leaf.new),
+    # a Service leads to any of its pods, as it did; that is the default
+    "everywhere": lambda leaf: all(value in (None, "", "Cluster") for value in (leaf.old, leaf.new)),
+    # a list doesn't become empty: then not even what is built in is tolerated
+    "not_emptied": lambda leaf: not isinstance(leaf.new, list) or bool(leaf.new),
+    # it is a whole number: the order in which Argo CD applies what gpustack renders, for one
+    "number": lambda leaf: leaf.new is None or bool(re.fullmatch(r"-?[0-9]{1,4}", str(leaf.new))),
+    # the item, five steps from the root, that the value is in is new: then it replaces nothing
+    "of_what_is_new": lambda leaf: not any(path[:5] == leaf.path[:5] for path in leaf.olds),
+    # the object that the value is in is new
+    "of_a_new_object": lambda leaf: not leaf.olds,
+}
+"""The tests by name; the line above each of the last says what it asks."""
