@@ -124,9 +124,9 @@ def test_every_component_is_public() -> None:
 
 def test_type_checkers_know_every_component() -> None:
     """What a type checker is told to import is what the registry has, from the same modules."""
-    tree = ast.parse(Path(gpustack.components.__file__).read_text(encoding="utf-8"))
-    (told,) = [node for node in tree.body if isinstance(node, ast.If)]
-    named = {(node.module, each.name) for node in told.body if isinstance(node, ast.ImportFrom) for each in node.names}
+    told = ast.parse(Path(gpustack.components.__file__).with_suffix(".pyi").read_text(encoding="utf-8")).body
+    ours = [node for node in told if isinstance(node, ast.ImportFrom) and node.level]
+    named = {(node.module, each.name) for node in ours for each in node.names}
     assert named == {(f"{entry.subject}.{entry.module}", entry.construct) for entry in REGISTRY}
 
 
