@@ -145,6 +145,21 @@ def test_a_plain_command_is_an_installation(project: Project) -> None:
     assert [each["path"] for each in ran.json["open"]] == ["a.b"]
 
 
+def test_values_by_a_key_that_is_not_known_are_told(project: Project) -> None:
+    """They may say what the chart makes of a driver."""
+    task = {"tasks": [{"x": {"chart": "nvidia/gpu-operator", "version": "v25.10.1", "more_values": "driver: {}"}}]}
+    ran = adopt(project, Shape({"x.yaml": json.dumps(task)}, {}))
+    assert [each["path"] for each in ran.json["open"]] == ["more_values"]
+
+
+def test_another_projects_subscription_tells_nothing(project: Project) -> None:
+    """Open Cluster Management has a kind of that name."""
+    body = {"apiVersion": "apps.open-cluster-management.io/v1", "kind": "Subscription", "metadata": {"name": "x"}}
+    project.write("x.yaml", json.dumps({**body, "spec": {"name": "gpu-operator"}}))
+    ran = project.run("adopt", "x.yaml", "--format", "json")
+    assert (ran.code, "openshift" in ran.out) == (4, False)
+
+
 def test_a_file_of_a_folder_that_cannot_be_read_is_told(project: Project) -> None:
     """It is of the folder, and not of what was named: the others are read."""
     project.write("in/values.yaml", OFF)

@@ -97,6 +97,8 @@ def look(context: Context) -> Context:
         if handler is not None and item.file not in context.read:
             with understood(item.file, item.where()):
                 handler(item, context)
+                if handler is elsewhere.read and shell.recognised(item):
+                    shell.read(item, context)
         elif handler is None and not any(item.holds(each) for each in context.items):
             not_known(item, context)
     for item in (each for each in context.items if each.file not in context.read):

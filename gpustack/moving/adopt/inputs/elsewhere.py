@@ -84,23 +84,37 @@ def read(item: Item, context: Context) -> None:
         installation.helm_release = first(release, words("names")) or installation.helm_release
         for entry in [release.part("valuesFrom", index) for index in range(len(release.get("valuesFrom") or []))]:
             context.take(from_object(entry, context))
-        override = release.get("valuesMerge") != "merge"  # of kustomize: whether what stands there wins over files
-        for key in (*words("files"), *words("values")) if override else (*words("values"), *words("files")):
-            if key in words("files") and release.get("valuesMerge") == "replace":
-                continue
-            found = release.get(key)
-            many = found if isinstance(found, list) else [found] if found and key in words("files") else None
-            for index, each in enumerate(many or []):
-                if isinstance(each, str) and (said := pairs(each)):  # a=b, as KubeKey has them
-                    for at, value in said:
-                        put(installation.values, at, typed(value), release.where(key, index))
-                    continue
-                context.take(release.leaves(key, index) if isinstance(each, dict) else context.file(release, str(each)))
-            if many is None:
-                values(release, context, key)
+        given(release, context)
+        unread(release, context)
         for key in words("sets"):
             for at, value in assigned(release.get(key)):
                 put(installation.values, at, value if key == "setString" else typed(value), release.where(key))
+
+
+def given(release: Item, context: Context) -> None:
+    """Take the values that RELEASE has, and those in the files that it names."""
+    override = release.get("valuesMerge") != "merge"  # of kustomize: whether what stands there wins over files
+    for key in (*words("files"), *words("values")) if override else (*words("values"), *words("files")):
+        if key in words("files") and release.get("valuesMerge") == "replace":
+            continue
+        found = release.get(key)
+        many = found if isinstance(found, list) else [found] if found and key in words("files") else None
+        for index, each in enumerate(many or []):
+            if isinstance(each, str) and (said := pairs(each)):  # a=b, as KubeKey has them
+                for at, value in said:
+                    put(context.installation.values, at, typed(value), release.where(key, index))
+                continue
+            context.take(release.leaves(key, index) if isinstance(each, dict) else context.file(release, str(each)))
+        if many is None:
+            values(release, context, key)
+
+
+def unread(release: Item, context: Context) -> None:
+    """Tell of what RELEASE says of values by a key that isn't known here."""
+    known = {*words("files"), *words("values"), *words("sets"), "valuesFrom", "valuesMerge"}
+    for key, each in release.data.items():
+        if key not in known and re.search("[vV]alue|overrid", str(key)) and isinstance(each, str | list | dict):
+            context.installation.tell("not known", str(key), release.where(key), data=f"{key} of the release")
 
 
 def assigned(data: Any) -> Iterator[tuple[str, Any]]:

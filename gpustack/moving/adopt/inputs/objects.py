@@ -126,6 +126,9 @@ def subscription(item: Item, context: Context) -> None:
     """Read OLM's Subscription: a release by the name of its CSV, or a line by its channel."""
     if item.text_at("spec", "name") not in OPERATOR:
         return
+    if not item.text_at("apiVersion").startswith("operators.coreos.com/"):
+        other(item, context)  # Open Cluster Management has a kind of that name
+        return
     installation = context.installation
     installation.openshift, installation.defaults = True, "operator"
     installation.namespace = installation.namespace or item.text_at("metadata", "namespace")

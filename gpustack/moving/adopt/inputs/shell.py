@@ -36,7 +36,7 @@ _NAMED = re.compile(
     r"\"?\$\{(\w+)\[@\]\}\"?|\$\((\w+)\)|\$(\w+)|\$\{(\w+)\}|\$\{\{\s*(?:\w+\.)*(\w+)\s*\}\}"
     r"|%(\w+)%|[$<]\((?:[^()]|\([^()]*\))*\)|`[^`]*`"
 )
-_FENCE = r"{name}(?:(?!^```).)*^```(?:yaml|yml)[^\n]*\n(.*?)^```"
+_FENCE = r"(?:{name}(?:(?!^```).)*^```(?:yaml|yml)[^\n]*\n|^```(?:yaml|yml)[^\n]*\n(?=\s*#[^\n]*{name}))(.*?)^```"
 
 
 def recognised(item: Item) -> bool:
@@ -77,7 +77,7 @@ def commands(item: Item) -> Iterator[tuple[Location, str]]:
 def variables(item: Item, context: Context) -> dict[str, str]:
     """What the text of ITEM, else other files without a kind, say of variables. What is set twice isn't known."""
     known: dict[str, str] = {}
-    plain = [each.text for each in context.items if isinstance(each.data, dict) and not each.get("kind")]
+    plain = [each.text for each in context.items if isinstance(each.data, dict | str) and not each.get("kind")]
     for text in [*plain, item.text]:
         own: dict[str, str] = {}
         for name, how, *said in _SET.findall(text.replace("\\\n", " ")):

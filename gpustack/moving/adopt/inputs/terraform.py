@@ -26,6 +26,9 @@ _CALL = re.compile(
 _CHOICE = re.compile(r"([\w.]+)\s*\?\s*([^?:]+?)\s*:\s*([^?:]+)")
 _LITERAL = re.compile(r"true|false|null|-?\d+|\"[^\"$\\]*\"")
 _PART = re.compile(r"\"?\$\{(?:set|each)\.(?:value[.\[\"]+)?(\w+)[\"\]]*\}\"?")
+_EACH = re.compile(
+    r"\[\s*for\s+(\w+)\s*,\s*(\w+)\s+in\s+([\w.]+)\s*:\s*\{\s*\"?name\"?\s*[=:]\s*\1\s*,?\s*\"?value\"?\s*[=:]\s*\2\s*,?\s*\}\s*\]"
+)
 _NAME = re.compile(r"((?:var|local)\.\w+)((?:\.\w+|\[\"[^\"]+\"\])*)")
 _INSIDE = re.compile(r"\$\{((?:var|local)\.\w+(?:\.\w+|\[\"[^\"]+\"\])*)\}")
 
@@ -127,7 +130,15 @@ class Terraform:
         if None in made:
             installation.tell("not known", "dynamic", where, data="what a dynamic block makes")
         for kind in ("set", "set_sensitive", "set_list", "dynamic"):
-            for entry in filter(None, made) if kind == "dynamic" else block.get(kind) or []:
+            written = block.get(kind) or []
+            if isinstance(written, str) and (each := _EACH.fullmatch(written.removeprefix("${").removesuffix("}"))):
+                known = self.of(f"${{{each[3]}}}")
+                pairs = known.items() if isinstance(known, dict) else ()
+                written = [{"name": name, "value": one} for name, one in pairs] or written
+            if isinstance(written, str):
+                installation.tell("not known", kind, where, data=f"{written:.80}")
+                continue
+            for entry in filter(None, made) if kind == "dynamic" else written:
                 data = self.of(entry)
                 value = data.get("value")
                 plain = value if data.get("type") == "string" or isinstance(value, list) else typed(value)
