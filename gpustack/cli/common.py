@@ -119,8 +119,9 @@ def project(options: argparse.Namespace) -> Iterator[Project]:
         today, asked = getattr(options, "today", None), getattr(options, "executor", "")
         if asked and not (opened.shared and opened.shared.writes):
             raise InputError(said("GPU985", address=asked))
-        versions = None if getattr(options, "own_version", False) else versions_folder()
-        yield Project(Path.cwd(), Path(options.out), opened, options.jobs, today, asked, versions)
+        alone = getattr(options, "own_version", False)
+        versions = None if alone else versions_folder()
+        yield Project(Path.cwd(), Path(options.out), opened, options.jobs, today, asked, versions, whole=alone)
 
 
 @contextlib.contextmanager

@@ -311,7 +311,9 @@ def rendered(project: Project, source: Source) -> dist.Rendering:
         _RENDERED[which] = (compiled, EngineTexts(compiled.plan))
     stack, texts = _RENDERED[which]
     head = dist.header(source.display)
-    files = {} if stack.artifact else {file.path: (head + file.text).encode() for file in stack.files}
+    files = (
+        {} if stack.artifact and not project.whole else {file.path: (head + file.text).encode() for file in stack.files}
+    )
     engine = {path: (head + text).encode() for path, text in texts.of(source.name).items()}
     owner = index.owner(project.root, project.out)
     return dist.Rendering(source.name, source.display, stack.minor, files, owner, engine, stack.artifact)

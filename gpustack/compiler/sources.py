@@ -46,7 +46,8 @@ class Project:
 
     `today` is the day by which waivers expire and findings begin to count; None: none does. `scheduler` is the address
     of who has stacks compiled elsewhere, "" for nobody (distant.py). `versions` is the folder with other versions of
-    gpustack (versions.py); None: this one renders all, whatever gpustack.lock says.
+    gpustack (versions.py); None: this one renders all, whatever gpustack.lock says. `whole`: what an OCI artifact
+    alone holds is written as well.
     """
 
     root: Path
@@ -56,6 +57,7 @@ class Project:
     today: datetime.date | None = None
     scheduler: str = ""
     versions: Path | None = None
+    whole: bool = False
 
 
 @dataclass(frozen=True, slots=True)

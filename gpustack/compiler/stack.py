@@ -11,7 +11,7 @@ import dataclasses
 import datetime
 import json
 import sys
-from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -116,11 +116,16 @@ def artifact_of(spec: ClusterPolicySpec, files: Sequence[File]) -> dict[str, Any
     """
     if spec.gitops is None or spec.gitops.repository.dist != "oci":
         return None
+    made = layer_digest({file.path: file.text.encode() for file in files})
+    return {"digest": made, "objects": len(files), "release": spec.release}
+
+
+def layer_digest(files: Mapping[str, bytes]) -> str:
+    """The digest of the layer that holds FILES."""
     from ..registry.artifact import layer_of
     from ..registry.client import digest_of
 
-    layer = layer_of({file.path: file.text.encode() for file in files})
-    return {"digest": digest_of(layer), "objects": len(files), "release": spec.release}
+    return digest_of(layer_of(files))
 
 
 def object_findings(spec: ClusterPolicySpec, results: Iterable[Result]) -> Iterator[Finding]:

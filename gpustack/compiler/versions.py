@@ -33,7 +33,7 @@ from . import dist, sources
 from .cache import digest, files_digest, ours_alone, own_digest
 from .index import index_data, read_index
 from .refusals import said
-from .stack import stored_stack
+from .stack import layer_digest, stored_stack
 
 if TYPE_CHECKING:
     from ..policy.loading.versions import Version
@@ -89,26 +89,32 @@ def rendered_by(project: Project, version: Version, paths: Sequence[Path]) -> li
         else:
             fresh[path] = key
     if fresh:
+        from ..gitops.reads import artifact
+
         with tempfile.TemporaryDirectory(prefix="gpustack-version-") as folder:
             out = Path(folder, "dist")
             try:
                 told = _started(project, version, out, list(fresh))
             except FindingsError as error:
-                refused = {"name": next(iter(fresh)).stem, "key": "", "findings": []}
+                refused = {"name": next(iter(fresh)).stem, "key": "", "findings": [], "artifact": ""}
                 source = _source(project, version, next(iter(fresh)), refused)
                 return [*made.values(), dataclasses.replace(source, findings=tuple(error.findings))]
             for (path, key), cluster in zip(fresh.items(), told["clusters"], strict=True):
                 stack = _taken(project, version, out / cluster["name"], display(path, project.root))
                 findings = [each for each in told["findings"] if cluster["name"] in each["clusters"]]
-                entry = {"name": cluster["name"], "key": stack, "findings": findings}
+                entry = {"name": cluster["name"], "key": stack, "findings": findings, "artifact": ""}
+                with suppress(InputError):  # what this version can't read of the policy, only the other one knows
+                    loaded = sources.load_policy(path, project.root, project.store)
+                    entry["artifact"] = artifact(loaded.spec.gitops, loaded.name)
                 project.store.put("by", key, entry)
                 made[path] = _source(project, version, path, entry)
     return [made[path] for path in paths]
 
 
 def _source(project: Project, version: Version, path: Path, entry: Mapping[str, Any]) -> Source:
-    found = tuple(_finding(each) for each in entry["findings"])
-    return sources.Source(path, display(path, project.root), "", entry["name"], entry["key"], "", found, by=version)
+    found, name = tuple(_finding(each) for each in entry["findings"]), entry["name"]
+    key, read = entry["key"], entry["artifact"]
+    return sources.Source(path, display(path, project.root), "", name, key, "", found, read, by=version)
 
 
 def program(project: Project, version: Version) -> str:
@@ -163,21 +169,23 @@ def _taken(project: Project, version: Version, folder: Path, shown: str) -> str:
     out, cluster, head = folder.parent, folder.name, dist.header(shown)
     index = index_data(out, cluster)
     minor = str(index.get("kubernetes"))
-    if index.get("artifact"):
-        raise OutputError(said("GPU914", "artifact", version=version.version, cluster=cluster))
     files = {path: read_regular(folder / path, follow=False) for path in index.get("files", ())}
     beside = {path: read_regular(out / path, follow=False) for path in index.get("engine", ())}
     ours = all(each.startswith(head.encode()) for each in (*files.values(), *beside.values()))
-    if not ours or not dist.Rendering(cluster, shown, minor, files, "", beside).indexed_as(read_index(out, cluster)):
+    made = dist.Rendering(cluster, shown, minor, files, "", beside, index.get("artifact"))
+    bodies = {path: each.removeprefix(head.encode()) for path, each in files.items()}
+    packed = made.artifact is None or layer_digest(bodies) == made.artifact["digest"]
+    if not (ours and packed and made.indexed_as(read_index(out, cluster))):
         raise OutputError(said("GPU914", "format", version=version.version))
     texts, engine = (
         {path: each.decode().removeprefix(head) for path, each in sorted(side.items())} for side in (files, beside)
     )
-    key = digest("by-stack", json.dumps([minor, texts, engine]))
+    key = digest("by-stack", json.dumps([minor, texts, engine, made.artifact]))
     part = {"files": [*texts.items()], "provides": [], "needs": [], "section": "", "findings": [], "bodies": "[]"}
     project.store.put("component", key, part)
-    plan = {"plan": {"files": engine}} if engine else {}
-    project.store.put("stack", key, {"minor": minor, "components": [key], "findings": [], **plan})
+    more = {"plan": {"files": engine}} if engine else {}
+    more |= {"artifact": made.artifact} if made.artifact else {}
+    project.store.put("stack", key, {"minor": minor, "components": [key], "findings": [], **more})
     return key
 
 

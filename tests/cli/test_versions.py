@@ -345,6 +345,39 @@ def test_who_says_which_version(three: Project) -> None:
     assert "GPU094" not in found
 
 
+def test_manifests_in_an_artifact_alone(begun: Callable[..., Project], versions: Installed) -> None:
+    """A cluster whose manifests Git doesn't hold goes by rings as any other: its index has the digest of what its own
+    version rendered, `check` is content, the 19 objects are told as that version's, what would be pushed has this
+    digest, and back is what was. Two clusters that read one artifact are refused whoever renders them.
+    """
+
+    def section(name: str) -> dict[str, Any]:
+        return {"engine": "flux", "repository": {"url": f"oci://registry.example.com/gpu/{name}", "dist": "oci"}}
+
+    project = begun(["c00", "c02", "c10"], **BUSY)
+    for name in ("c00", "c02"):
+        project.policy(name, extends=["base"], **BUSY, gitops=section(name))
+    saved(project)
+    start = project.tree()
+    assert promote(project, "gpustack", "--to", "canary").code == 0
+    assert not (project.dist / "c00").exists()
+    now, was = (json.loads(text)["artifact"] for text in (project.tree()[".index/c00.json"], start[".index/c00.json"]))
+    assert (now["objects"], now["digest"] == was["digest"]) == (was["objects"], False)
+    assert (project.run("check").code, touched(project, start)) == (0, {"c00"})
+    alone = project.run("diff", "--base", "HEAD~1", "--format", "json").json["groups"]
+    assert [(each.get("by"), len(each["changes"])) for each in alone] == [("gpustack 0.2.0 alone", 19)]
+    pushed = project.run("push", "--all", "--dry-run", "--format", "json").json["artifacts"]
+    assert [(each["cluster"], len(each["files"])) for each in pushed] == [(n, now["objects"]) for n in ("c00", "c02")]
+    assert pushed[0]["digest"] != pushed[1]["digest"]
+    project.run("render", "--no-cache")
+    assert project.run("check").code == 0
+    project.policy("c02", extends=["base"], **BUSY, gitops=section("c00"))
+    assert "GPU046" in project.run("render").err
+    project.policy("c02", extends=["base"], **BUSY, gitops=section("c02"))
+    assert promote(project, "gpustack", "--back").code == 0
+    assert project.tree() == start
+
+
 def test_the_last_of_the_list_wins(begun: Callable[..., Project], versions: Installed) -> None:
     """Where two steps have come to a cluster, the version further down in gpustack.lock renders it."""
     project = begun(["c00", "c02", "c10"], STEP.replace("{}", f'{{ring: early, since: "{T0}"}}'))
