@@ -214,7 +214,8 @@ def written(fleet: Fleet, change: Change, values: dict[str, str | None], what: s
         except BaseException:
             save(path, old, "the change", "make it writable")
             raise
-    what = f"{change.name}: {what}"
+    idle = ", and no manifest is other than before" if clusters and not any(each.any for each in changes) else ""
+    what = f"{change.name}: {what}{idle}"
     if git is None:
         return what
     files = [path.as_posix()]

@@ -19,7 +19,7 @@ from gpustack.model import InputError
 from gpustack.policy.loading.rings import of_documents
 from gpustack.text.read import Document, parse
 from tests.cli.repository import git
-from tests.project import SMALL, TODAY, Project, Ran, cache, document, project, tree
+from tests.project import ROOT, SMALL, TODAY, Project, Ran, cache, document, project, tree
 
 __all__ = ["cache", "project"]
 
@@ -425,6 +425,47 @@ def test_one_that_can_not_go_stops_no_other(small: Project) -> None:
         f"promote: {name}: canary to early" for name in "ca"
     ]
     assert git(small.folder, "status", "--porcelain") == ""
+
+
+def test_the_page_is_followed(project: Project) -> None:
+    """docs/rings.md word for word: its two files, merged, change nothing that is rendered; its first command writes
+    the lines that it shows, and its last one refuses before the soak is over and goes on after it.
+    """
+    page = (ROOT / "docs/rings.md").read_text(encoding="utf-8")
+    rings, change, rollout, *_ = re.findall("```yaml\n(.*?)```", page, re.DOTALL)
+    first, _, last = (
+        line.partition("#")[0].split()[2:] for line in re.findall("```sh\n(.*?)```", page, re.DOTALL)[0].splitlines()
+    )
+    clusters: dict[str, Any] = {"lab-1": {}, "edge-1": {}, "eu-1": {"ring": "early"}, "us-1": {}}
+    fleet(project, [])
+    for name, labels in clusters.items():
+        spec = {**SMALL, "dcgmExporter": {"enabled": True}, "cluster": {**SMALL["cluster"], "monitoring": True}}
+        project.write(f"policies/{name}.yaml", document("ClusterPolicy", name, spec))
+        text = (project.folder / f"policies/{name}.yaml").read_text()
+        project.write(f"policies/{name}.yaml", text.replace(f"name: {name}", f"name: {name}\n  labels: {labels}"))
+    saved(project)
+    start = project.tree()
+    project.write("policies/fleet.yaml", rings)
+    project.write("policies/changes/dcgm-scrape-60s.yaml", change)
+    saved(project)
+    assert project.tree() == start
+    assert promote(project, *first).out.startswith("dcgm-scrape-60s: no ring to canary, committed")
+    there = (project.folder / "policies/changes/dcgm-scrape-60s.yaml").read_text()
+    assert re.sub('since: ".*"', f'since: "{T0}"', rollout) in there
+    assert touched(project, start) == {"lab-1", "edge-1"}
+    assert last[-1] == "canary.json"
+    seen = [report(project, name, T0.replace("08", "09")) for name in ("lab-1", "edge-1")]
+    assert promote(project, *last[:-1], *seen, now="2027-03-02T07:59:59Z").code == 4
+    assert promote(project, *last[:-1], *seen, now=T1).code == 0
+    assert touched(project, start) == {"lab-1", "edge-1", "eu-1"}
+
+
+def test_a_change_that_moves_no_manifest(small: Project) -> None:
+    """It is told that the ring has nothing to soak."""
+    body = document("PolicyChange", "still", {"dcgmExporter": {"enabled": False}})
+    small.write("policies/changes/still.yaml", body)
+    saved(small)
+    assert "to canary, and no manifest is other than before, committed" in promote(small, "still", "--to", "canary").out
 
 
 def test_who_is_in_no_ring(small: Project) -> None:
