@@ -183,7 +183,7 @@ def _taken(project: Project, version: Version, folder: Path, shown: str) -> str:
     key = digest("by-stack", json.dumps([minor, texts, engine, made.artifact]))
     part = {"files": [*texts.items()], "provides": [], "needs": [], "section": "", "findings": [], "bodies": "[]"}
     project.store.put("component", key, part)
-    more = {"plan": {"files": engine}} if engine else {}
+    more: dict[str, Any] = {"plan": {"files": engine}} if engine else {}
     more |= {"artifact": made.artifact} if made.artifact else {}
     project.store.put("stack", key, {"minor": minor, "components": [key], "findings": [], **more})
     return key

@@ -10,22 +10,30 @@ from collections.abc import Collection, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from ..model import few
+from ..policy.loading.rings import leaves
 from ..text.quantities import milliseconds
 from .impact import repository
 from .impact.effects import Effect, digest
 from .impact.tiers import POWER, ROUTINE
 
 if TYPE_CHECKING:
+    from ..policy.language.spec import ClusterPolicySpec
     from ..policy.loading.rings import Change, Rings
 
 DAY = datetime.timedelta(days=1)
 """By which the day of a review and a time in a file may differ: time zones, and a night between the two."""
 Ringed = tuple["Rings", Mapping[str, str | None]]
 """The rings and changes of a side, and the ring of each cluster."""
+Specs = Mapping[str, tuple["ClusterPolicySpec | None", "ClusterPolicySpec | None"]]
+"""The effective specs of clusters before and after, None where nobody knows it."""
 
 
-def effects(before: Ringed, after: Ringed, changed: Collection[str], today: datetime.date) -> Iterator[Effect]:
-    """What is told of the rings BEFORE and AFTER on the day TODAY, where the clusters CHANGED render differently."""
+def effects(
+    before: Ringed, after: Ringed, changed: Collection[str], today: datetime.date, specs: Specs
+) -> Iterator[Effect]:
+    """What is told of the rings BEFORE and AFTER on the day TODAY, where the clusters CHANGED render differently, whose
+    effective specs of both sides are SPECS.
+    """
     old, new = before[0], after[0]
     texts = [{each.document.file: each.document.text for each in side.changes} for side in (old, new)]
     texts[0] |= {old.document.file: old.document.text} if old.document else {}
@@ -35,7 +43,7 @@ def effects(before: Ringed, after: Ringed, changed: Collection[str], today: date
     said = list[tuple[str, str]]()
     for each in new.changes:
         was = known.get(each.name)
-        told = (*_hasty(was, each, old, today), *_around(was, each, before, after))
+        told = (*_hasty(was, each, old, today), *_around(was, each, before, after), *_by_others(each, after, specs))
         said += [(each.document.file, what) for what in told]
     dropped = known.keys() - {each.name for each in new.changes}
     for each in (known[name] for name in sorted(dropped)):
@@ -121,6 +129,23 @@ def _around(there: Change | None, change: Change, before: Ringed, after: Ringed)
     far = sorted(name for name in come if old.rings and old.place(was[name]) != following)
     if far:
         yield f"goes over rings, or around them: it comes to {few(far, 6)}"
+
+
+def _by_others(change: Change, after: Ringed, specs: Specs) -> Iterator[str]:
+    """Which clusters that CHANGE hasn't reached get all that it says from other files, so that no ring held it."""
+    said = {called: value for called, (_, value) in change.leaves.items() if value != {}}
+    known: dict[int, bool] = {}
+
+    def has(spec: ClusterPolicySpec | None) -> bool:
+        if spec is not None and id(spec) not in known:  # clusters of one shape share a spec
+            there = {called: value for called, _, value in leaves(spec.model_dump(mode="json", exclude_none=True))}
+            known[id(spec)] = all(there.get(called) == value for called, value in said.items())
+        return spec is not None and known[id(spec)]
+
+    far = [name for name in specs if name in after[1] and not after[0].reached(change, after[1][name])]
+    got = sorted(name for name in far if said and specs[name][0] and has(specs[name][1]) and not has(specs[name][0]))
+    if got:
+        yield f"is overtaken: other files say the same to {few(got, 6)}, which it has not reached"
 
 
 def _dropped(change: Change, before: Ringed, changed: Collection[str]) -> Iterator[str]:

@@ -693,7 +693,13 @@ def test_what_goes_around_rings_waits_for_somebody(small: Project, path: str, ol
 
 ON_A_LINE = "apiVersion: gpustack.dev/v1alpha1\nkind: Fleet\nspec: {rings: [{name: %s}]}\n"
 HELD = f'{{ring: canary, since: "{T0}", hold: odd}}'
+OVERTAKES = {"daemonsets": {"labels": {"of": "base", "wave": "one"}}}
 ROUND_ABOUT: dict[str, tuple[str, dict[str, str | None], str]] = {
+    "the same in a layer": (
+        f'{{ring: canary, since: "{T0}", hold: x}}',
+        {"layers/base.yaml": document("PolicyLayer", "base", OVERTAKES)},
+        "is overtaken: other files say the same to c02, c10, which it has not reached",
+    ),
     "another order of rings": (
         HELD,
         {
