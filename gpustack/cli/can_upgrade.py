@@ -8,9 +8,6 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Mapping, Sequence
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 from ..compiler import fleet, sources
 from ..compiler.executor import Executor
@@ -18,10 +15,6 @@ from ..compiler.judge import Decisions, GroupedFinding, group
 from ..compiler.lint import Lint, in_order
 from ..model import Finding, InputError
 from . import common
-
-if TYPE_CHECKING:
-    from ..cluster.resolve import Cluster
-    from ..compiler.sources import Source
 
 WHAT = ("kernel", "os", "ocp", "kubernetes", "driver", "release")
 """What may be upgraded: options."""
@@ -44,20 +37,24 @@ def answered(options: argparse.Namespace, asked: dict[str, str]) -> list[tuple[s
     from ..cluster.resolve import resolve
     from ..policy.loading.load import load
     from ..policy.loading.place import place
-    from ..review.upgrade import WITH, Answers
+    from ..review.upgrade import WITH, Answers, changes
     from .images import locked
 
     paths, seen, pools = common.select(options.policies), locked() or {}, options.pool
-    told: list[tuple[str, Finding]] = []
+    told, others = list[tuple[str, Finding]](), list[tuple[str, Finding]]()
     with common.project(options) as project, Executor(project.jobs, len(paths), project.scheduler) as executor:
         progress = common.progress_line(options)
-        every, then = sources.read_all(project, paths, executor, progress), []
+        every, now, then = sources.read_all(project, paths, executor, progress), [], []
         read = {each.path: sources.load_policy(each.path, project.root, project.store) for each in every}
-        specs = {each.path: resolve(read[each.path].spec) for each in every}
-        now, trees, strangers = concerned(options, asked, every, specs)
-        told += strangers
-        for source in now:
-            loaded, tree, cluster = read[source.path], trees[source.path], specs[source.path]
+        having = [each for each in every if {*pools} & {pool.name for pool in read[each.path].spec.nodePools}]
+        for source in every if options.policies else having or every:  # of all clusters those that have the pool
+            loaded = read[source.path]
+            try:
+                tree = changes(resolve(loaded.spec), asked, pools)
+            except InputError as error:  # of several, those are asked that it is about
+                others.append((source.name, error.findings[0]))
+                continue
+            now.append(source)
             try:
                 after = load(source.path, root=project.root, memo=sources.memo_of(project.store), overrides=tree)
             except InputError as error:
@@ -67,8 +64,10 @@ def answered(options: argparse.Namespace, asked: dict[str, str]) -> list[tuple[s
                 continue
             then.append(sources.source_of(project, source.path, "", after))
             what = f"the policy says with it, as a layer would: {json.dumps(tree)}"
-            answers = Answers(asked, pools, resolve(after.spec), seen, options.looked).all(cluster)
+            answers = Answers(asked, pools, resolve(after.spec), seen, options.looked).all(resolve(loaded.spec))
             told += [(source.name, place(loaded, each)) for each in (*answers, Finding(WITH, "note", what, "spec"))]
+        if not now:
+            raise InputError(others[0][1])
         rules: list[dict[tuple[str, Finding], None]] = []
         for policies in (now, then):
             decisions = Decisions(fleet.read_waivers(project, paths), project.today)
@@ -76,27 +75,7 @@ def answered(options: argparse.Namespace, asked: dict[str, str]) -> list[tuple[s
             rules.append({(name, item.finding): None for item in judged for name in item.clusters})
     told += [each for each in rules[1] if each not in rules[0]]
     ended = [each for each in rules[0] if each not in rules[1] and each[1].severity != "note"]
+    told += [(name, Finding(WITH, "note", f"not asked: {why.what}", "spec")) for name, why in others]
     return told + [
         (name, Finding(WITH, "note", f"it ends {one.rule}: {one.what}", one.path, one.location)) for name, one in ended
     ]
-
-
-def concerned(
-    options: argparse.Namespace, asked: dict[str, str], every: Sequence[Source], clusters: Mapping[Path, Cluster]
-) -> tuple[list[Source], dict[Path, Any], list[tuple[str, Finding]]]:
-    """Those of EVERY that ASKED is about, what each would say differently, and a note for each of the others. Raises
-    InputError where it is about none.
-    """
-    from ..review.upgrade import WITH, changes
-
-    pools, trees, others = options.pool, dict[Path, Any](), list[tuple[str, Finding]]()
-    having = [each for each in every if {*pools} & {pool.name for pool in clusters[each.path].pools}]
-    for source in every if options.policies else having or every:  # of all clusters, those that have the pool
-        try:
-            trees[source.path] = changes(clusters[source.path], asked, pools)
-        except InputError as error:
-            others.append((source.name, error.findings[0]))
-    if not trees:
-        raise InputError(others[0][1])
-    notes = [(name, Finding(WITH, "note", f"not asked: {why.what}", "spec")) for name, why in others]
-    return [each for each in every if each.path in trees], trees, notes

@@ -11,7 +11,7 @@ from ..model import FindingsError, InputError
 from . import common
 from .refusals import refusal, said
 from .saving import save
-from .text import as_json, say
+from .text import as_json, picked, say
 
 if TYPE_CHECKING:
     from ..catalog.gpus import Product
@@ -85,10 +85,7 @@ def as_data(profile: MigProfile) -> dict[str, Any]:
     from ..catalog.mig import config_name, resource_name
 
     return {
-        "name": profile.name,
-        "alias": profile.alias,
-        "id": profile.id,
-        "max": profile.max,
+        **picked(profile, "name alias id max"),
         "computeSlices": profile.slices,
         "memorySlices": profile.size,
         "starts": list(profile.starts),

@@ -21,7 +21,7 @@ from ..catalog import _data
 from ..model import Body, InputError, printable
 from . import common
 from .refusals import said
-from .text import Code, answer, as_json
+from .text import Code, answer, as_json, picked
 
 if TYPE_CHECKING:
     from ..moving.migrate import Plan, Render, Seen, Step, Verdict
@@ -202,7 +202,7 @@ def kubectl(options: argparse.Namespace) -> list[str]:
 
 def data(plan: Plan) -> dict[str, Any]:
     """The plan for programs."""
-    holders = [{"kind": each.kind, "namespace": each.namespace, "name": each.name} for each in plan.way.holders]
+    holders = [picked(each, "kind namespace name") for each in plan.way.holders]
     return {
         "cluster": plan.render.cluster,
         "operator": plan.seen.version or None,
@@ -211,14 +211,11 @@ def data(plan: Plan) -> dict[str, Any]:
         "promise": {"level": plan.promise.level, "why": list(plan.promise.why)},
         "notes": plan.notes,
         "daemonSets": [dataclasses.asdict(each) for each in plan.verdicts],
-        "steps": [step_data(step) for step in plan.steps],
+        "steps": [
+            {**dataclasses.asdict(dataclasses.replace(step, acts=())), "refused": step.refused} for step in plan.steps
+        ],
         "back": plan.back,
     }
-
-
-def step_data(step: Step) -> dict[str, Any]:
-    """A step for programs."""
-    return {**dataclasses.asdict(dataclasses.replace(step, acts=())), "refused": step.refused}
 
 
 def lines(plan: Plan) -> Iterator[str]:

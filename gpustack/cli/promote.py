@@ -169,8 +169,7 @@ def merged(change: Change) -> datetime.datetime | None:
     from .trees.git import Git
 
     def what(data: dict[str, Any]) -> dict[str, Any]:
-        rollout = {key: said for key, said in (data.get("rollout") or {}).items() if key != "hold"}
-        return {**data, "rollout": rollout}
+        return {**data, "rollout": {**(data.get("rollout") or {}), "hold": None}}
 
     made: datetime.datetime | None = None
     with contextlib.suppress(GpustackError, AttributeError, ValueError):

@@ -38,15 +38,8 @@ def steer(options: argparse.Namespace) -> int:
         raise refusal("GPU026", "both")
     if options.action in {"hold", "unhold"} and not options.policy:
         steer.nodes(options)  # refused before a cluster is asked for
-    deeds: dict[str, Deed] = {
-        "pause": steer.pause,
-        "resume": steer.resume,
-        "hold": steer.hold,
-        "unhold": steer.unhold,
-        "retry": steer.retry,
-        "reset-breaker": steer.reset_breaker,
-    }
-    done = connect.run(options, lambda cluster: deeds[options.action](cluster, options))
+    deed: Deed = getattr(steer, options.action.replace("-", "_"))
+    done = connect.run(options, lambda cluster: deed(cluster, options))
     return answer(options.format, 0, {"results": [each.data for each in done]}, lines(done))
 
 

@@ -130,16 +130,10 @@ def document(code: int, findings: list[dict[str, object]], **more: Any) -> str:
 
 def plain(finding: Finding) -> dict[str, object]:
     """A finding for --format json."""
-    location = finding.location
-    return {
-        "rule": finding.rule,
-        "severity": finding.severity,
-        "what": finding.what,
-        "path": finding.path,
-        "file": location.file if location else None,
-        "line": location.line if location else None,
-        "column": location.column if location else None,
-        "why": finding.why,
-        "remedy": finding.remedy,
-        "waived": finding.waived or None,
-    }
+    said, place = picked(finding, "rule severity what path"), picked(finding.location, "file line column")
+    return {**said, **place, **picked(finding, "why remedy"), "waived": finding.waived or None}
+
+
+def picked(item: object, names: str) -> dict[str, Any]:
+    """What ITEM says of itself by NAMES, words; None for what it doesn't have."""
+    return {name: getattr(item, name, None) for name in names.split()}

@@ -10,7 +10,7 @@ from ...model import docs
 from ...reconciler.core.record import Operation
 from ...reconciler.core.view import View
 from ..common import counted
-from ..text import Code
+from ..text import Code, picked
 from . import cover, plan
 from .reading import Look
 
@@ -37,17 +37,11 @@ def _policy(look: Look, policy: Any) -> dict[str, Any]:
     return {
         "name": policy.name,
         "pools": policy.spec.pools,
-        "nodes": status.nodes,
-        "current": status.current,
-        "operating": status.operating,
-        "quarantined": status.quarantined,
+        **picked(status, "nodes current operating quarantined"),
         "paused": policy.annotations.get(keys.PAUSED),
         "hold": policy.annotations.get(keys.HOLD),
         "breaker": {"open": switch.open, "message": switch.message or None, "since": _time(switch.since)},
-        "conditions": [
-            {"type": each.type, "status": each.status, "reason": each.reason, "message": each.message}
-            for each in status.conditions
-        ],
+        "conditions": [picked(each, "type status reason message") for each in status.conditions],
         "operations": [_operation(look, view, view.operation) for view in views if view.operation],
         "waiting": [
             {"node": view.name, "waits": waits}

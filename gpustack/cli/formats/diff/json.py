@@ -9,7 +9,7 @@ from ....review.diff.objects import ObjectChange
 from ....review.diff.present import HIDDEN, hides
 from ....review.impact.effects import Effect
 from ....review.impact.tiers import TIERS
-from ...text import as_json
+from ...text import as_json, picked
 from . import Compared
 
 VERSION = 2
@@ -19,51 +19,32 @@ VERSION = 2
 def write(compared: Compared) -> str:
     """COMPARED as a JSON document."""
     difference, impact = compared.difference, compared.impact
-    return (
-        as_json(
-            {
-                "version": VERSION,
-                "before": difference.before,
-                "after": difference.after,
-                "clusters": difference.total,
-                "tier": impact.tier,
-                "tierName": None if impact.tier is None else TIERS[impact.tier].name,
-                "routine": impact.routine,
-                "acceptances": list(compared.complaints),
-                "impact": [effect_data(effect) for effect in impact.effects],
-                "withoutNumbers": list(impact.unknown),
-                "groups": [
-                    {
-                        "clusters": list(group.clusters),
-                        **({"by": group.by} if group.by else {}),
-                        "changes": [change_data(change) for change in group.changes],
-                    }
-                    for group in difference.groups
-                ],
-            }
-        )
-        + "\n"
-    )
+    groups = [
+        {
+            "clusters": list(group.clusters),
+            **({"by": group.by} if group.by else {}),
+            "changes": [change_data(change) for change in group.changes],
+        }
+        for group in difference.groups
+    ]
+    told: dict[str, Any] = {"version": VERSION, **picked(difference, "before after"), "clusters": difference.total}
+    told |= {"tier": impact.tier, "tierName": None if impact.tier is None else TIERS[impact.tier].name}
+    told |= {"routine": impact.routine, "acceptances": list(compared.complaints)}
+    told |= {"impact": [effect_data(effect) for effect in impact.effects], "withoutNumbers": list(impact.unknown)}
+    return as_json({**told, "groups": groups}) + "\n"
 
 
 def effect_data(effect: Effect) -> dict[str, Any]:
     """One effect, with all that is said about it."""
     return {
-        "rule": effect.rule,
-        "id": effect.id,
-        "tier": effect.tier,
+        **picked(effect, "rule id tier"),
         "tierName": TIERS[effect.tier].name,
-        "title": effect.title,
-        "where": effect.where,
-        "what": effect.what,
+        **picked(effect, "title where what"),
         "clusters": list(effect.clusters),
         "nodes": None if effect.nodes is None else {"min": effect.nodes[0], "max": effect.nodes[1]},
         "nodesPartly": effect.partly,
-        "why": effect.why,
-        "remedy": effect.remedy,
-        "before": effect.before or None,
-        "after": effect.after or None,
-        "accepted": effect.accepted or None,
+        **picked(effect, "why remedy"),
+        **{name: said or None for name, said in picked(effect, "before after accepted").items()},
     }
 
 
