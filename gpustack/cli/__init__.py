@@ -164,16 +164,12 @@ def tell(error: GpustackError, words: Sequence[str]) -> int:
     """Print the findings of ERROR as WORDS want them; returns the exit code."""
     from .text import document, plain, print_findings
 
-    if wants_json(words):
+    # The line may be wrong in other ways, so nothing has parsed it.
+    if "--format=json" in words or ("--format", "json") in itertools.pairwise(words):
         print(document(error.exit_code, [plain(finding) for finding in error.findings]))
     else:
         print_findings(error.findings, sys.stderr)
     return error.exit_code
-
-
-def wants_json(words: Sequence[str]) -> bool:
-    """Whether the command line asks for JSON; it may be wrong in other ways, so nothing has parsed it."""
-    return "--format=json" in words or ("--format", "json") in itertools.pairwise(words)
 
 
 def refusal(error: Exception) -> OutputError:

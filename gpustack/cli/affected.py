@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import argparse
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -34,7 +34,9 @@ def run(options: argparse.Namespace) -> int:
         from . import advisories
 
         return advisories.run(options)
-    refuse_quoted(options.files)
+    for name in options.files:  # as Git writes names for people: no file is called so, and none would be found
+        if len(name) > 1 and name[0] == name[-1] == '"' and not os.path.lexists(name):
+            raise refusal("GPU026", "quoted", name=name)
     clusters = sorted(affected(options.files, Path(options.out)))
     if options.format == "json":
         print(document(0, [], clusters=clusters))
@@ -42,13 +44,6 @@ def run(options: argparse.Namespace) -> int:
     for name in clusters:
         print(printable(name))
     return 0
-
-
-def refuse_quoted(files: Sequence[str]) -> None:
-    """Refuse the way in which Git writes names for people: no file is called so, and none would be found."""
-    for name in files:
-        if len(name) > 1 and name[0] == name[-1] == '"' and not os.path.lexists(name):
-            raise refusal("GPU026", "quoted", name=name)
 
 
 def absolute(name: str | Path) -> set[str]:

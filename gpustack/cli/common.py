@@ -120,7 +120,8 @@ def project(options: argparse.Namespace) -> Iterator[Project]:
         if asked and not (opened.shared and opened.shared.writes):
             raise InputError(said("GPU985", address=asked))
         alone = getattr(options, "own_version", False)
-        versions = None if alone else versions_folder()
+        versions = named_folder("GPUSTACK_VERSIONS", "XDG_DATA_HOME", ".local/share", "versions")
+        versions = None if alone else versions or Path("/nonexistent")
         yield Project(Path.cwd(), Path(options.out), opened, options.jobs, today, asked, versions, whole=alone)
 
 
@@ -173,11 +174,6 @@ def cache_folder() -> Path | None:
     home.
     """
     return named_folder("GPUSTACK_CACHE", "XDG_CACHE_HOME", ".cache")
-
-
-def versions_folder() -> Path:
-    """$GPUSTACK_VERSIONS, else gpustack/versions/ in the user's data folder: where other versions are installed."""
-    return named_folder("GPUSTACK_VERSIONS", "XDG_DATA_HOME", ".local/share", "versions") or Path("/nonexistent")
 
 
 def named_folder(name: str, base_name: str, below: str, more: str = "") -> Path | None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import argparse
 import hashlib
 import sys
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -63,7 +63,10 @@ def wanted(options: argparse.Namespace) -> list[Goal]:
     goals = [goal(options, cluster, None) for cluster, reads in by_cluster.items() if reads and reads.oci]
     if not goals:
         raise InputError(nowhere(f"no policy of the {common.counted(len(clusters), 'cluster')} in {out}"))
-    refuse_shared(goals)
+    first: dict[Reference, Goal] = {}
+    for each in goals:  # of which one would overwrite another: a render of all clusters refuses such policies
+        if (other := first.setdefault(each.where, each)) is not each:
+            raise InputError(said("GPU046", one=other.cluster, other=each.cluster, place=each.where))
     for cluster in sorted(by_cluster.keys() - {each.cluster for each in goals}):
         say(printable(f"not pushed: {cluster}, whose policy names no OCI artifact"), sys.stderr)
     return goals
@@ -153,15 +156,6 @@ def elsewhere(cluster: str, where: Reference, reads: Reads | None) -> Iterator[F
 def nowhere(whose: str) -> Finding:
     """The finding that nothing says where to push to."""
     return said("GPU973", whose=f"{whose} names {'an' if whose.startswith('no ') else 'no'}")
-
-
-def refuse_shared(goals: Sequence[Goal]) -> None:
-    """Refuse GOALS of which one would overwrite another. A render of all clusters refuses such policies."""
-    first: dict[Reference, Goal] = {}
-    for each in goals:
-        other = first.setdefault(each.where, each)
-        if other is not each:
-            raise InputError(said("GPU046", one=other.cluster, other=each.cluster, place=each.where))
 
 
 def target(text: str) -> Reference:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -41,7 +41,8 @@ def run(options: argparse.Namespace) -> int:
         difference, unfit(lock.lacking(now or before or {}, used)), lock.by_tag_alone(used) if pinning else []
     )
     if options.check:
-        return told(options, state, len(needed), stale_layer(before or {}))
+        stale = os.path.lexists(layer) and content(layer) != lock.layer(before or {}).encode()
+        return told(options, state, len(needed), stale)
     changed = write(Path(lock.FILE), lock.written(now))
     if pinning:
         changed = write(layer, lock.layer(now)) or changed
@@ -84,14 +85,6 @@ def locked_before(*, must: bool) -> dict[str, Locked] | None:
     if locked is None and must:
         raise InputError(said("GPU965", lock=lock.FILE))
     return locked
-
-
-def stale_layer(before: Mapping[str, Locked]) -> bool:
-    """Whether the layer is there and says something else than the lock BEFORE."""
-    from ..review.images import lock
-
-    path = layer_file()
-    return os.path.lexists(path) and content(path) != lock.layer(before).encode()
 
 
 def asked(needed: Iterable[str]) -> dict[str, Locked]:

@@ -172,16 +172,14 @@ def show(options: argparse.Namespace) -> int:
     if options.svg:
         save(Path(options.svg), picture, "the picture", "name another file after --svg")
     if options.format == "json":
-        document = {"version": 1, "cluster": loaded.name, "gpus": [drawing_data(one) for one in drawings]}
-        print(as_json(document))
+        gpus = [
+            {"gpus": one.caption, "what": one.detail, "memorySlices": one.slices}
+            | {"placements": [picked(each, "profile start size") for each in one.placements]}
+            for one in drawings
+        ]
+        print(as_json({"version": 1, "cluster": loaded.name, "gpus": gpus}))
     elif drawings:
         print(f"{loaded.name}\n\n{mig_picture.terminal(drawings)}", end="")
     else:
         print(f"{loaded.name} has no node pool")
     return 0
-
-
-def drawing_data(drawing: Any) -> dict[str, Any]:
-    """A drawing for --format json: a placement of each instance, in memory slices."""
-    places = [{"profile": one.profile, "start": one.start, "size": one.size} for one in drawing.placements]
-    return {"gpus": drawing.caption, "what": drawing.detail, "memorySlices": drawing.slices, "placements": places}

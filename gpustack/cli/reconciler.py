@@ -21,12 +21,15 @@ def run(options: argparse.Namespace) -> int:
     from .live import connect, release
     from .text import printable
 
-    may_ask(options)
+    if not options.yes and not (options.format == "text" and sys.stdin is not None and sys.stdin.isatty()):
+        raise InputError(said("GPU938"))  # nobody can be asked
 
     async def work(cluster: Cluster) -> Released | None:
         prepared = await release.prepare(cluster, options.namespace, keep_labels=options.keep_labels)
-        if not options.yes and not confirmed(prepared.question):
-            return None
+        if not options.yes:
+            print(f"{prepared.question} [y/N] ", end="", file=sys.stderr, flush=True)
+            if sys.stdin.readline().strip().lower() not in {"y", "yes"}:
+                return None
         return await prepared.carry_out(lambda text: print(printable(text), file=sys.stderr, flush=True))
 
     done = connect.run(options, work)
@@ -34,19 +37,6 @@ def run(options: argparse.Namespace) -> int:
         print("nothing was changed")
         return 0
     return answer(options.format, done.code, done.data, lines(done))
-
-
-def may_ask(options: argparse.Namespace) -> None:
-    """Refuse to go on where nobody can be asked."""
-    if options.yes or (options.format == "text" and sys.stdin is not None and sys.stdin.isatty()):
-        return
-    raise InputError(said("GPU938"))
-
-
-def confirmed(question: str) -> bool:
-    """Whether a person says yes."""
-    print(f"{question} [y/N] ", end="", file=sys.stderr, flush=True)
-    return sys.stdin.readline().strip().lower() in {"y", "yes"}
 
 
 def lines(done: Released) -> Iterator[str]:

@@ -23,7 +23,9 @@ TARGET = "schemas/clusterpolicy.schema.json"
 
 def run(options: argparse.Namespace) -> int:
     if options.action:
-        return {"add": add_kinds, "remove": remove_kinds, "list": list_kinds}[options.action](options)
+        if options.action == "list":
+            return told([plain(each) for each in kinds_of(Path.cwd()).all()], options)
+        return {"add": add_kinds, "remove": remove_kinds}[options.action](options)
     from ..policy.help import schema
 
     text = schema.text()
@@ -86,10 +88,6 @@ def names_of(kind: OwnKind) -> set[str]:
     return {kind.kind, f"{kind.version}/{kind.kind}", whole, whole.replace("/", " "), f"{kind.kind}.{kind.group}"} | (
         {title(kind), kind.crd, kind.file} - {""}
     )
-
-
-def list_kinds(options: argparse.Namespace) -> int:
-    return told([plain(each) for each in kinds_of(Path.cwd()).all()], options)
 
 
 def delete(file: str) -> None:
