@@ -56,16 +56,12 @@ def left_alone(folder: Path, kept: Mapping[str, str]) -> Iterator[str]:
     if "README.md" in kept:
         yield f"README.md stays as it is; {docs('verbs.md#init')} says what ours would have told"
     if ".gitignore" in kept:
-        lacks = [line for line in kept[".gitignore"].splitlines() if line not in lines_of(folder / ".gitignore")]
+        there = set[str]()
+        with contextlib.suppress(OSError):  # what is there may be no file
+            text = read_regular(folder / ".gitignore").decode("utf-8", "replace")
+            there = {line.strip() for line in text.splitlines()}
+        lacks = [line for line in kept[".gitignore"].splitlines() if line not in there]
         yield f".gitignore stays as it is{f'; add to it: {chr(32).join(lacks)}' if lacks else ''}"
-
-
-def lines_of(path: Path) -> list[str]:
-    """The lines of PATH, none where it is not a file that can be read."""
-    try:
-        return [line.strip() for line in read_regular(path).decode("utf-8", "replace").splitlines()]
-    except OSError:
-        return []
 
 
 def not_committed(folder: Path, names: Iterable[str]) -> Iterator[str]:

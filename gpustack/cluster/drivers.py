@@ -106,7 +106,10 @@ class NodeDriver:
     @cached_property
     def branch(self) -> drivers.Branch | None:
         """The branch of the version, None where the catalogue doesn't know it."""
-        return branch_of(self.numbers)
+        try:
+            return drivers.branch(str(self.numbers[0])) if self.numbers else None
+        except drivers.UnknownBranch:
+            return None
 
     @cached_property
     def product(self) -> gpus.Product | None:
@@ -117,14 +120,6 @@ class NodeDriver:
     def system(self) -> oses.OperatingSystem | None:
         """The operating system of the nodes, None where the pool doesn't say it, or the catalogue doesn't know it."""
         return system_of(self.pool)
-
-
-def branch_of(numbers: Version) -> drivers.Branch | None:
-    """The branch of a version with NUMBERS, or None."""
-    try:
-        return drivers.branch(str(numbers[0])) if numbers else None
-    except drivers.UnknownBranch:
-        return None
 
 
 def system_of(pool: NodePool) -> oses.OperatingSystem | None:

@@ -201,7 +201,9 @@ class Store:
             try:
                 descriptor = os.open(temporary, FRESH, 0o600)
             except FileNotFoundError:
-                make_private(Path(folder), self.root)
+                way = [above for above in Path(folder).parents if self.root in above.parents]
+                for each in (self.root, *reversed(way), Path(folder)):  # for us alone, whatever the umask is
+                    each.mkdir(mode=0o700, parents=True, exist_ok=True)
                 descriptor = os.open(temporary, FRESH, 0o600)
             try:
                 with open(descriptor, "wb") as file:  # noqa: PTH123 - a descriptor, not a path
@@ -231,12 +233,6 @@ class Store:
 
 def _used(entry: os.DirEntry[str]) -> float:
     return entry.stat().st_mtime
-
-
-def make_private(folder: Path, root: Path) -> None:
-    """Make FOLDER, with those above it, for us alone from ROOT on, whatever the umask is."""
-    for each in (root, *reversed([above for above in folder.parents if root in above.parents]), folder):
-        each.mkdir(mode=0o700, parents=True, exist_ok=True)
 
 
 @contextlib.contextmanager

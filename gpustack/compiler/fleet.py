@@ -288,7 +288,9 @@ def stack_of(project: Project, source: Source) -> Stack:
         stack = stored_stack(source.key, project.store)
     if stack is None:
         loaded = sources.load_policy(source.path, project.root, project.store)
-        stack = compile_stack(loaded.spec, source.key, project.store, judged_already())
+        from ..checks.rule import all_rules  # whoever writes what a stack renders to has been told what they say
+
+        stack = compile_stack(loaded.spec, source.key, project.store, {rule.id for rule in all_rules()})
     return stack
 
 
@@ -320,13 +322,6 @@ def rendered(project: Project, source: Source) -> dist.Rendering:
 
 
 _RENDERED: dict[tuple[str, str], tuple[Stack, EngineTexts]] = {}
-
-
-def judged_already() -> frozenset[str]:
-    """All rules: whoever writes what a stack renders to has been told what they say."""
-    from ..checks.rule import all_rules
-
-    return frozenset(rule.id for rule in all_rules())
 
 
 def _write(item: tuple[Project, Source]) -> Seen:

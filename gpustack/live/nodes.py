@@ -67,7 +67,8 @@ def of_pools(expected: Expectation, state: State) -> Iterator[Hit]:
     for pool in expected.pools:
         own = [name for name, node in nodes.items() if selects(pool.selection, labels(node))]
         had = [name for name in own if has_gpu(nodes[name]) or keys.PRESENT in labels(nodes[name])]
-        own = had or (own if _of_its_own(pool.selection) else [])
+        # People say by labels of their own which nodes have GPUs; those of a system or a kernel may well have none.
+        own = had or (own if any(not key.startswith(keys.FEATURES) for key in pool.selection) else [])
         yield from number(pool, len(own))
         for name in own:
             members[name].append(pool.name)
@@ -78,11 +79,6 @@ def of_pools(expected: Expectation, state: State) -> Iterator[Hit]:
             yield Hit("LIV203", f"selected by the pools {', '.join(pools)}", name)
         elif not pools and expected.pools and has_gpu(nodes[name]):
             yield Hit("LIV202", "in no pool", name, "spec.nodePools")
-
-
-def _of_its_own(selection: Mapping[str, str]) -> bool:
-    """Whether people say by SELECTION which nodes have GPUs: those of a system or a kernel may well have none."""
-    return any(not key.startswith(keys.FEATURES) for key in selection)
 
 
 def selects(selector: Mapping[str, str], given: Mapping[str, str]) -> bool:

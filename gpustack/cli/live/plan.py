@@ -116,7 +116,9 @@ def lines(told: dict[str, Any]) -> Iterator[str]:
     yield from head(told)
     yield "budgets"
     for each in told["budgets"]:
-        yield f"  {budget_text(each)}"
+        parallel = "" if each["maxParallel"] is None else f"{each['underWay']} of {each['maxParallel']} operations, "
+        down = f"{each['unavailable']} of {each['maxUnavailable']} unavailable nodes"
+        yield f"  {each['of']}: {parallel}{down}: {counted(each['left'], 'more node')} may go"
     if told["estimates"]:
         yield "time, by deadlines and windows"
     for each in told["estimates"]:
@@ -160,13 +162,6 @@ def head(told: dict[str, Any]) -> Iterator[str]:
         yield f"note: {note}"
 
 
-def budget_text(each: dict[str, Any]) -> str:
-    """The arithmetic of a limit."""
-    parallel = "" if each["maxParallel"] is None else f"{each['underWay']} of {each['maxParallel']} operations, "
-    down = f"{each['unavailable']} of {each['maxUnavailable']} unavailable nodes"
-    return f"{each['of']}: {parallel}{down}: {counted(each['left'], 'more node')} may go"
-
-
 def aim(operation: dict[str, Any]) -> str:
     """What is done, and to what end where there is one beyond it: an installation without a driver has none."""
     target = operation["target"]
@@ -196,7 +191,7 @@ def turn_lines(number: int, turns: Sequence[dict[str, Any]]) -> Iterator[str]:
         yield f"     waits ({wait['reason']}): {wait['message']}"
     for key, what in (("waitsFor", "waits first for"), ("evicts", "evicts")):
         if pods := [pod for each in turns for pod in each[key]]:
-            yield f"     {what} {pods_text(pods)}"
+            yield f"     {what} {counted(len(pods), 'pod')}: {some(pods)}"
     if not turn["podsKnown"]:
         yield f"     pods there were not read: {'its turn is' if len(turns) == 1 else 'their turns are'} far away"
     told = {wait["message"] for wait in turn["waits"]}
@@ -205,12 +200,6 @@ def turn_lines(number: int, turns: Sequence[dict[str, Any]]) -> Iterator[str]:
         yield f"     blocked: {blocker}"
     if len(blockers) > SHOWN:
         yield f"     blocked: {len(blockers) - SHOWN} more"
-
-
-def pods_text(names: Iterable[str]) -> str:
-    """How many pods, and the first of them."""
-    names = list(names)
-    return f"{counted(len(names), 'pod')}: {some(names)}"
 
 
 def some(names: Iterable[str]) -> str:

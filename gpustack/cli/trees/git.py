@@ -26,6 +26,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from ...compiler.foreign import all_above
 from ...model import Finding, GpustackError, InputError, MissingToolError
 from ...policy.loading.brought import LIMITS
 from ...text import programs
@@ -424,12 +425,7 @@ class Git:
         """Whether any of PATHS may have an attribute: Git reads a file in each folder from the repository's top to a
         path, in the work tree or as it is STAGED, and one of the clone's own.
         """
-        ways: set[str] = set()
-        for way in {path.rpartition("/")[0] for path in paths}:
-            above = way
-            while above and above not in ways:
-                ways.add(above)
-                above = above.rpartition("/")[0]
+        ways = all_above(paths)
         tops = ["../" * count + ATTRIBUTES for count in range(self.prefix.count("/") + 1)]
         own = self.ask("rev-parse", "--git-path", "info/attributes").removesuffix("\n")
         root = os.fspath(self.here(""))

@@ -14,7 +14,7 @@ from typing import Any
 
 from gpustack.model import InputError, Location, Path, dotted, whole
 from gpustack.policy.loading.defaults import OWN
-from gpustack.policy.loading.layers import Merged, Origin, has
+from gpustack.policy.loading.layers import Origin, has
 from gpustack.policy.loading.load import Loaded
 from gpustack.policy.loading.place import node
 
@@ -52,10 +52,11 @@ def explain(loaded: Loaded, path_text: str) -> list[Explained]:
     path = _resolve(loaded, parse(path_text))
     merged = loaded.merged
     leaves = [(leaf, origin) for leaf, origin in merged.origins.items() if leaf[: len(path)] == path]
-    written = [
-        Explained(leaf, node(merged.spec, leaf), origin, _location(loaded, leaf), _overridden(merged, leaf))
-        for leaf, origin in leaves
-    ]
+    written = []
+    for leaf, origin in leaves:
+        below = merged.overridden(leaf)
+        over = tuple((node(part.clean, own), part.origin(own), part.locate(own)) for part, own in below)
+        written.append(Explained(leaf, node(merged.spec, leaf), origin, _location(loaded, leaf), over))
     return [*written, *(each for each in _filled(loaded) if each.path[: len(path)] == path)]
 
 
@@ -72,11 +73,6 @@ def _filled(loaded: Loaded) -> Iterator[Explained]:
             yield Explained(path, value, Origin("gpustack", OWN, path), Location(OWN))
 
     return below(loaded.spec.model_dump(mode="json", exclude_none=True), ())
-
-
-def _overridden(merged: Merged, leaf: Path) -> tuple[tuple[Any, Origin, Location], ...]:
-    below = merged.overridden(leaf)
-    return tuple((node(part.clean, own), part.origin(own), part.locate(own)) for part, own in below)
 
 
 def parse(text: str) -> list[str | int]:

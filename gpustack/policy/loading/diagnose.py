@@ -64,7 +64,9 @@ def diagnose(
     errors = error.errors(include_url=False)[: MOST * 4]
     mistakes = _distinct([_mistake(details, merged) for details in errors])
     # A value that follows from another is as wrong as that one, which is among the mistakes.
-    for mistake in ([own for own in mistakes if not _follows(own, merged)] or mistakes)[:MOST]:
+    writers = [merged.nearest_writer(each.path) for each in mistakes]
+    own = [each for each, by in zip(mistakes, writers, strict=True) if by is None or by[0].kind != "derived"]
+    for mistake in (own or mistakes)[:MOST]:
         words = _words(mistake, model, at)
         where, source = _where(mistake, merged)
         why = "; ".join(part for part in (words.why, source) if part)
@@ -134,12 +136,6 @@ def _distinct(mistakes: list[_Error]) -> list[_Error]:
         if place not in kept or (kept[place].kind.endswith("_type") and not by_type):
             kept[place] = mistake
     return list(kept.values())
-
-
-def _follows(mistake: _Error, merged: Merged) -> bool:
-    """Whether MISTAKE is in a value that was derived from another."""
-    writer = merged.nearest_writer(mistake.path)
-    return writer is not None and writer[0].kind == "derived"
 
 
 def _where(mistake: _Error, merged: Merged) -> tuple[Location | None, str]:

@@ -119,7 +119,10 @@ def _lines(change: ObjectChange, fields: Sequence[FieldChange]) -> Iterator[Line
         yield Line("+", f"file {change.moved[1]}")
     if change.what in {"added", "removed"}:
         mark: Mark = "+" if change.what == "added" else "-"
-        texts = shown(change.body or {}) if tells_all(change) else list(_summary(change.body or {}))
+        # All of an object that comes, but not of a component's, which its policy stands for, nor of a Secret.
+        known = change.tier in {None, *WITHOUT_CONTENT} or change.identity.kind == "Secret"
+        whole = change.what == "added" and not known
+        texts = shown(change.body or {}) if whole else list(_summary(change.body or {}))
         yield from _cut([Line(mark, text) for text in texts], CONTENT)
         return
     for field in fields:
@@ -186,11 +189,6 @@ def _list(before: list[Any], after: list[Any]) -> Iterator[Line]:
         yield from (Line("+", text) for text in shown(after[at:to]) if to > at)
     if stay:
         yield Line(" ", f"{stay} {'item stays' if stay == 1 else 'items stay'}")
-
-
-def tells_all(change: ObjectChange) -> bool:
-    """Whether all of an object that comes is shown: not of a component's, which its policy stands for, nor a Secret."""
-    return change.what == "added" and change.tier not in {None, *WITHOUT_CONTENT} and change.identity.kind != "Secret"
 
 
 def _cut(lines: Sequence[Line], most: int = LONG) -> Iterator[Line]:
