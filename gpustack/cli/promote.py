@@ -171,12 +171,17 @@ def merged(change: Change) -> datetime.datetime | None:
     def what(data: dict[str, Any]) -> dict[str, Any]:
         return {**data, "rollout": {**(data.get("rollout") or {}), "hold": None}}
 
-    made: datetime.datetime | None = None
-    with contextlib.suppress(GpustackError, AttributeError, ValueError):
-        for at, content in Git("", "").history(change.document.file):
-            if what(parse(decode(content, ""), "")) != what(change.document.data):
-                break
-            made = datetime.datetime.fromtimestamp(at, datetime.UTC)
+    try:
+        git, made = Git("", ""), None
+    except GpustackError:  # no clone: the file alone says it
+        return None
+    for at, content in git.history(change.document.file) if git.head() else ():
+        there: dict[str, Any] = {}
+        with contextlib.suppress(InputError, AttributeError, TypeError):
+            there = what(parse(decode(content, ""), ""))
+        if there != what(change.document.data):
+            break
+        made = datetime.datetime.fromtimestamp(at, datetime.UTC)
     return made
 
 
