@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 
-from ..checks.objects.image_uses import uses
+from ..checks.objects.images import uses
 from ..cluster.resolve import resolve
 from ..compiler import fleet, sources
 from ..compiler.judge import GroupedFinding, group

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from ..catalog import _data
 
 if TYPE_CHECKING:
-    from ..policy.language.node_host import NodeHost
+    from ..policy.language.host import NodeHost
     from .pool import Pool
 
 ANY = "*"

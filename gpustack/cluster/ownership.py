@@ -21,8 +21,8 @@ from ..api import keys
 from .scheduling import arch_of
 
 if TYPE_CHECKING:
+    from ..policy.language.driver import NvidiaDriver
     from ..policy.language.node_pools import NodePool
-    from ..policy.language.nvidia_driver import NvidiaDriver
     from ..policy.language.spec import ClusterPolicySpec
 
 

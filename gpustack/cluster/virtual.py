@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from ..catalog import gpus, kubevirt, vgpu
 from ..catalog.gpus import Product
-from ..policy.language.kubevirt import PermittedDevice
+from ..policy.language.sandbox import PermittedDevice
 from .pool import Pool
 from .resolve import Cluster
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from gpustack.checks.objects.image_uses import in_text, uses
+from gpustack.checks.objects.images import in_text, uses
 
 
 def found(spec: Any, kind: str = "DaemonSet") -> list[tuple[str, str, bool]]:

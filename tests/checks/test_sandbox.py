@@ -1,4 +1,4 @@
-"""Rules about virtual machines (checks/sandbox/sandbox.py and checks/sandbox/providers.py)."""
+"""Rules about virtual machines (checks/sandbox/sandbox.py)."""
 
 from __future__ import annotations
 

@@ -12,9 +12,7 @@ from gpustack.cluster.resolve import resolve
 from gpustack.compiler.validate import validate
 from gpustack.components import DcgmExporter, Namespace, NodeFeatureDiscovery, NodeStatusExporter, OpenShiftMonitoring
 from gpustack.components.base import base_inputs
-from gpustack.components.monitoring import dcgm_exporter_inputs as dcgm_exporter
-from gpustack.components.monitoring import node_status_exporter_inputs as node_status_exporter
-from gpustack.components.monitoring import openshift_monitoring_inputs as openshift_monitoring
+from gpustack.components.monitoring import monitoring_inputs
 from gpustack.components.nfd import nfd_inputs as nfd
 from gpustack.model import Body
 from tests.components.common import grants, render, spec
@@ -73,7 +71,7 @@ def test_quota_for_critical_pods(platform: str | None, priority: str | None, exp
 
 def test_prometheus_may_look_around() -> None:
     """OpenShift's Prometheus reads services, endpoints and pods of the namespace; elsewhere it is not asked (9.3)."""
-    inputs = openshift_monitoring.from_cluster(resolve(spec(cluster={**OPENSHIFT, "namespace": "gpus"})))
+    inputs = monitoring_inputs.openshift_monitoring(resolve(spec(cluster={**OPENSHIFT, "namespace": "gpus"})))
     assert inputs is not None
     bodies = render(OpenShiftMonitoring, inputs)
     verbs, resources = ("get", "list", "watch"), ("services", "endpoints", "pods")
@@ -82,13 +80,13 @@ def test_prometheus_may_look_around() -> None:
         {"kind": "ServiceAccount", "name": "prometheus-k8s", "namespace": "openshift-monitoring"}
     ]
     assert {body["metadata"]["namespace"] for body in bodies.values()} == {"gpus"}
-    assert openshift_monitoring.from_cluster(resolve(spec(cluster={**OPENSHIFT, "monitoring": False}))) is None
-    assert openshift_monitoring.from_cluster(resolve(spec(cluster={"monitoring": True}))) is None
+    assert monitoring_inputs.openshift_monitoring(resolve(spec(cluster={**OPENSHIFT, "monitoring": False}))) is None
+    assert monitoring_inputs.openshift_monitoring(resolve(spec(cluster={"monitoring": True}))) is None
 
 
 def exporter_rule(**cluster: Any) -> Body | None:
     """The DCGM exporter's rule for Prometheus."""
-    inputs = dcgm_exporter.from_cluster(resolve(spec(cluster=cluster)))
+    inputs = monitoring_inputs.dcgm_exporter(resolve(spec(cluster=cluster)))
     assert inputs is not None
     return render(DcgmExporter, inputs).get("PrometheusRule/nvidia-dcgm-exporter")
 
@@ -108,7 +106,9 @@ def test_accelerator_metrics() -> None:
 
 def test_node_alerts() -> None:
     """Four warnings after half an hour; toolkit and CUDA count only where the driver works (9.3)."""
-    inputs = node_status_exporter.from_cluster(resolve(spec(cluster=OPENSHIFT, nodeStatusExporter={"enabled": True})))
+    inputs = monitoring_inputs.node_status_exporter(
+        resolve(spec(cluster=OPENSHIFT, nodeStatusExporter={"enabled": True}))
+    )
     assert inputs is not None
     rule = render(NodeStatusExporter, inputs)["PrometheusRule/nvidia-node-status-exporter-alerts"]
     assert validate(rule, "1.33") == []
@@ -130,7 +130,7 @@ def test_node_alerts() -> None:
 def test_no_alerts_without_their_exporter() -> None:
     """The operator creates these alerts always; without the exporter nothing could ever raise them (1.4)."""
     assert (
-        node_status_exporter.from_cluster(resolve(spec(cluster=OPENSHIFT, nodeStatusExporter={"enabled": False})))
+        monitoring_inputs.node_status_exporter(resolve(spec(cluster=OPENSHIFT, nodeStatusExporter={"enabled": False})))
         is None
     )
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from gpustack.cluster.workloads import serving, workload
-from gpustack.policy.language.kubevirt import KubeVirt
+from gpustack.policy.language.sandbox import KubeVirt
 from tests.components.common import spec
 
 WORKLOADS = ["container", "vm-passthrough", "vm-vgpu"]

@@ -1,5 +1,5 @@
 """Rules about the platform: what its node images or systems bring, where things are on its nodes, what has to be done
-there.
+there; and what OpenShift decides beside: runtime, namespace and node finder.
 
 The same component twice is worse than none: a driver container can't unload a driver that is in use, and two device
 plugins fight for one resource (bug-reports.md B47).
@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from ...catalog import platforms
+from ...catalog import defaults, platforms
 from ...catalog._versions import numbers
 from ...catalog.platforms import Platform
 from ...cluster.pool import Pool
@@ -208,3 +208,50 @@ def _runs(cluster: Cluster, pool: Pool, section: str) -> bool:
         cuts = pool.product is None or pool.product.mig is not None
         return cluster.mig_manager and bool(cluster.spec.migManager.enabled) and cuts
     return bool(getattr(cluster.spec, section).enabled)
+
+
+POD_PARTS = ("master", "worker", "gc")
+
+
+@rule("GPU120", "error")
+def openshift_runs_crio(cluster: Cluster) -> Iterator[Hit]:
+    """Settings of another container runtime on OpenShift."""
+    spec = cluster.spec
+    if not (runs := cluster.platform.container_runtime):
+        return
+    why = f"{cluster.platform.title} runs {runs}, on every node"
+    pools = [(f"spec.nodePools[{index}]", pool.containerRuntime) for index, pool in enumerate(spec.nodePools)]
+    for path, value in [("spec.cluster", spec.cluster.containerRuntime), *pools]:
+        if value and not value.partition(":")[0].lower().startswith("cri"):
+            yield hit(f"{path}.containerRuntime", "runtime", why=why, value=value)
+    for index, entry in enumerate(spec.toolkit.env or ()):
+        if entry.name.startswith("CONTAINERD_"):
+            yield hit(f"spec.toolkit.env[{index}]", "toolkit", why=why, entry=entry.name)
+
+
+@rule("GPU121", "warning")
+def namespace_of_openshift(cluster: Cluster) -> Iterator[Hit]:
+    """A namespace on OpenShift that gets no labels for monitoring and Pod Security."""
+    spec = cluster.spec
+    usual = cluster.platform.namespace
+    if not cluster.platform.own_monitoring or spec.cluster.namespace == usual:
+        return
+    lost = ["metrics are not scraped by OpenShift's own Prometheus"] if spec.cluster.monitoring else []
+    lost += ["psa.enabled has no effect"] if spec.psa.enabled else []
+    if lost:
+        yield hit("spec.cluster.namespace", namespace=spec.cluster.namespace, lost=" and ".join(lost), usual=usual)
+
+
+@rule("GPU122", "note")
+def nfd_of_openshift(cluster: Cluster) -> Iterator[Hit]:
+    """Settings for the pods of node feature discovery on OpenShift."""
+    spec = cluster.spec
+    if not cluster.platform.own_discovery or not spec.nfd.enabled:
+        return
+    empty = type(spec.nfd)()
+    own = next(rule.values["nfd"] for rule in defaults.rules() if not rule.kind)
+    parts = {name: getattr(spec.nfd, name).model_dump(exclude_none=True, exclude_defaults=True) for name in POD_PARTS}
+    given = [name for name, said in parts.items() if said and said != own.get(name)]
+    given += [name for name in ("helmRelease", "imagePullSecrets") if getattr(spec.nfd, name) != getattr(empty, name)]
+    for name in given:
+        yield hit(f"spec.nfd.{name}")

@@ -1,14 +1,34 @@
-"""Node pools whose nodes are the same: what they get must not differ."""
+"""Rules about node pools: whose nodes are the same, so that what they get must not differ; whom whoever labels nodes
+(the reconciler, node feature discovery, people) can't tell apart; taints that keep pods of the stack away; and what an
+autoscaler can't be told, or would take for something else.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import combinations
+from typing import TYPE_CHECKING, Any
 
 from ...api import keys
+from ...api.keys import DEPLOY
+from ...cluster import autoscaling, node_labels
+from ...cluster.autoscaling import startup_taints
+from ...cluster.pool import Pool
 from ...cluster.resolve import Cluster, resolve
-from ...policy.language.node_pools import NodePool
+from ...cluster.scheduling import OF_DAEMONSETS, excluded, kept_away, labels_of, toleration_of, tolerations_of, written
+from ...model import Resource, dotted
+from ...policy.language.daemonsets import Toleration
+from ...policy.language.node_pools import NodePool, Taint
+from ...policy.language.reconciler import labelling, runs
 from ...policy.language.spec import ClusterPolicySpec
+from ..objects.pods import FOREIGN, pod_steps
+from ..objects.references import pod_template
 from ..rule import Hit, hit, rule
+from ..subjects import Render
+
+if TYPE_CHECKING:
+    from ...policy.language.spec import ClusterPolicySpec
+    from ..subjects import Render
 
 EXPECTED = (keys.PRODUCT, keys.WORKLOAD)
 """Labels that come from pools, so they tell no nodes apart, unless a pool selects by them."""
@@ -73,3 +93,208 @@ def pools_with_one_workload(cluster: Cluster) -> Iterator[Hit]:
             what=what,
             both=both(index, other),
         )
+
+
+@rule("GPU823", "error")
+def pools_that_discovery_cannot_tell_apart(cluster: Cluster) -> Iterator[Hit]:
+    """Labels by node feature discovery, and pools that differ in what it doesn't see."""
+    if labelling(cluster.spec) != "nodeFeatureRule":
+        return
+    for one, other in combinations(cluster.pools, 2):
+        differ = one.all_labels != other.all_labels
+        if differ and not node_labels.apart(_seen(one.selection), _seen(other.selection)):
+            yield hit(other.path, other=other.name, one=one.name)
+
+
+def _seen(selected: Mapping[str, str]) -> dict[str, str]:
+    """The part of a selection that node feature discovery sees."""
+    return {key: value for key, value in selected.items() if key.startswith(keys.OS_RELEASE) or key == keys.KERNEL}
+
+
+@rule("GPU825", "error", over="render")
+def pools_that_share_nodes(render: Render) -> Iterator[Hit]:
+    """Two pools that want different things of the same nodes."""
+    for (_, one, selects), (index, other, selected) in combinations(_policies(render), 2):
+        if selects.items() <= selected.items() or selected.items() <= selects.items():
+            inner, outer = (other, one) if selects.items() <= selected.items() else (one, other)
+            yield hit(f"spec.nodePools[{index}]", inner=inner, outer=outer)
+
+
+@rule("GPU826", "warning", over="render")
+def pools_that_may_share_nodes(render: Render) -> Iterator[Hit]:
+    """Two pools that select nodes by different labels, and a node may have both."""
+    for (_, one, selects), (index, other, selected) in combinations(_policies(render), 2):
+        certain = selects.items() <= selected.items() or selected.items() <= selects.items()
+        if not certain and not node_labels.apart(selects, selected):
+            yield hit(f"spec.nodePools[{index}].nodeSelector", one=one, other=other)
+    yield from _labelled_twice(render.spec)
+
+
+def _labelled_twice(spec: ClusterPolicySpec) -> Iterator[Hit]:
+    """Pools that want different things of nodes which may be the same, where people or their tooling set labels. Those
+    whose nodes are the same for certain are others' (GPU137, GPU147, GPU148).
+    """
+    if labelling(spec) is not None:
+        return
+    pools = [(pool.name, pool.selection, wants(pool)) for pool in resolve(spec).pools]
+    for (_, (one, selects, gets)), (index, (other, selected, wanted)) in combinations(enumerate(pools), 2):
+        certain = selects.items() <= selected.items() or selected.items() <= selects.items()
+        if gets != wanted and not certain and not node_labels.apart(selects, selected):
+            yield hit(f"spec.nodePools[{index}].nodeSelector", "labelled", one=one, other=other)
+
+
+def wants(pool: Pool) -> tuple[object, ...]:
+    """What the labels of a node of POOL come to: its driver, what it serves, and how its GPUs are cut and shared."""
+    section = pool.cluster.drivers_by == "section"
+    driver = pool.said.driver if section else pool.driver and pool.driver.owner
+    vgpus = pool.vgpu_set if pool.workload == "vm-vgpu" else None
+    shares = not pool.cluster.dra and pool.workload == "container"
+    return driver, pool.workload, vgpus, pool.said.sharing if shares else None
+
+
+def _policies(render: Render) -> list[tuple[int, str, dict[str, str]]]:
+    """Position and name of the first pool of each NodePolicy, and what it selects."""
+    if not runs(render.spec) or len(render.spec.nodePools) < 2:
+        return []
+    position = {pool.name: index for index, pool in enumerate(render.spec.nodePools)}
+    specs = [resource.body["spec"] for resource in render.resources if resource.origin == "NodePolicies"]
+    of_pools = [each for each in specs if each.get("pools")]
+    return sorted((position[each["pools"][0]], each["pools"][0], each["nodeSelector"]) for each in of_pools)
+
+
+@rule("GPU827", "error")
+def selected_by_what_comes_later(cluster: Cluster) -> Iterator[Hit]:
+    """A pool that is selected by a label of NVIDIA's, with the reconciler."""
+    spec = cluster.spec
+    for index, pool in enumerate(spec.nodePools if runs(spec) else ()):
+        for key, value in pool.nodeSelector.items():
+            kept_off = key.startswith(DEPLOY) and value == "false"  # that is somebody's, and stays
+            if key.startswith(keys.NVIDIA) and not kept_off:
+                yield hit(f'spec.nodePools[{index}].nodeSelector["{key}"]', pool_name=pool.name, key=key, at_key=True)
+
+
+COMPARING = "TaintTolerationComparisonOperators"
+BY_ORIGIN = {"NodeFeatureDiscovery": "spec.nfd.worker.tolerations", "NvidiaDrivers": "spec.drivers"}
+
+
+@rule("GPU803", "error", over="render")
+def untolerated_taint(render: Render) -> Iterator[Hit]:
+    """A DaemonSet of the stack that doesn't tolerate a taint of a node pool."""
+    tested = [said.acceptance.taint] if (said := render.spec.verify) and said.acceptance else []
+    pools = [
+        (index, each.said, [*each.said.taints, *startup_taints(each), *tested])
+        for index, each in enumerate(render.cluster.pools)
+    ]
+    if not any(taints for _, _, taints in pools):
+        return
+    missing: dict[tuple[str, int, str], tuple[NodePool, Taint, list[str]]] = {}
+    for resource, pod in render.pods:
+        if resource.kind != "DaemonSet" or resource.origin in FOREIGN:
+            continue  # nobody says that pods of extraObjects have to run on GPU nodes
+        for index, pool, taints in pools:
+            if excluded(pod, labels_of(pool)):
+                continue
+            for taint in kept_away(taints, tolerations_of(pod)):
+                if taint.key not in OF_DAEMONSETS:
+                    key = where(render, resource), index, written(taint)
+                    missing.setdefault(key, (pool, taint, []))[2].append(resource.name)
+    for (path, _, _), (pool, taint, names) in missing.items():
+        yield _hit(path, pool, taint, names)
+
+
+def where(render: Render, resource: Resource) -> str:
+    """The path of the tolerations of RESOURCE."""
+    path = BY_ORIGIN.get(resource.origin)
+    if path == "spec.drivers":
+        names = [index for index, driver in enumerate(render.spec.drivers) if driver.name in resource.name]
+        return f"spec.drivers[{names[-1]}].tolerations" if names else path
+    if path is None:
+        path = "daemonsets.tolerations"
+        return f"spec.gpuCluster.{path}" if render.cluster.dra else f"spec.{path}"
+    if render.spec.nfd.worker.tolerations is None:  # then they are those of all DaemonSets, and built-in ones
+        return "spec.gpuCluster.daemonsets.tolerations" if render.spec.gpuCluster else "spec.daemonsets.tolerations"
+    return path
+
+
+def _hit(path: str, pool: NodePool, taint: Taint, names: list[str]) -> Hit:
+    whose = names[0] if len(names) == 1 else f"{names[0]} and {len(names) - 1} more DaemonSets"
+    verb = "doesn't" if len(names) == 1 else "don't"
+    return hit(path, whose=whose, verb=verb, taint=written(taint), pool_name=pool.name, toleration=toleration_of(taint))
+
+
+def _tolerations(spec: ClusterPolicySpec) -> Iterator[tuple[str, Sequence[Toleration | Mapping[str, Any]]]]:
+    """The tolerations that SPEC gives pods, with their places."""
+    yield "spec.daemonsets.tolerations", spec.daemonsets.tolerations
+    yield "spec.nfd.worker.tolerations", spec.nfd.worker.tolerations or ()
+    if spec.gpuCluster and spec.gpuCluster.daemonsets.tolerations != spec.daemonsets.tolerations:
+        yield "spec.gpuCluster.daemonsets.tolerations", spec.gpuCluster.daemonsets.tolerations
+    if spec.reconciler:
+        yield "spec.reconciler.tolerations", spec.reconciler.tolerations or ()
+    for index, driver in enumerate(spec.drivers):
+        yield f"spec.drivers[{index}].tolerations", driver.tolerations
+    for index, body in enumerate(spec.extraObjects):
+        pod = (pod_template(body) or {}).get("spec")
+        if isinstance(pod, dict):
+            place = dotted(("spec", "extraObjects", index, *pod_steps(body), "tolerations"))
+            yield place, tolerations_of(pod)
+
+
+@rule("GPU819", "error")
+def comparing_toleration(cluster: Cluster) -> Iterator[Hit]:
+    """A toleration with operator Lt or Gt."""
+    kubernetes = cluster.spec.cluster.kubernetesVersion
+    for place, tolerations in _tolerations(cluster.spec):
+        for index, toleration in enumerate(tolerations):
+            operator = toleration.get("operator") if isinstance(toleration, Mapping) else toleration.operator
+            if operator in ("Lt", "Gt"):
+                yield hit(f"{place}[{index}].operator", operator=operator, gate=COMPARING, kubernetes=kubernetes)
+
+
+@rule("GPU750", "error")
+def not_scaled_as_said(cluster: Cluster) -> Iterator[Hit]:
+    """A pool can't be scaled as the policy says."""
+    for pool in cluster.pools:
+        for path, what, why, remedy in autoscaling.problems(pool):
+            yield hit(path, remedy=remedy, what=what, because=why)
+
+
+@rule("GPU751", "error")
+def another_instance_type(cluster: Cluster) -> Iterator[Hit]:
+    """An instance type has other GPUs than the pool says."""
+    for pool in cluster.pools:
+        named = {f"{pool.path}.nodeSelector.{autoscaling.INSTANCE}": pool.said.nodeSelector.get(autoscaling.INSTANCE)}
+        if pool.said.autoscaling.karpenter:
+            types = enumerate(pool.said.autoscaling.karpenter.instanceTypes)
+            named |= {f"{pool.path}.autoscaling.karpenter.instanceTypes[{index}]": each for index, each in types}
+        for path, name in named.items():
+            product, number = autoscaling.facts()["instances"].get(name, ("", 0))
+            count, called = pool.said.gpusPerNode or number, pool.said.gpuProduct or product
+            if product and (count != number or product not in called.split("-")):
+                said = f"gpusPerNode is {count}" if count != number else f"gpuProduct is {called}"
+                yield hit(path, of=pool.name, type=name, has=f"{number} {product}", said=said)
+
+
+@rule("GPU752", "warning")
+def windows_that_clocks_close(cluster: Cluster) -> Iterator[Hit]:
+    """Karpenter is to keep to windows that the change of clocks leaves no time of."""
+    for pool in cluster.pools:
+        shut = autoscaling.closed(pool.budget.windows)
+        if pool.said.autoscaling.karpenter and shut == [("", autoscaling.WEEK)]:
+            yield hit(f"{pool.path}.autoscaling.karpenter", of=pool.name, zone=pool.budget.windows[0].timeZone)
+
+
+@rule("GPU753", "note")
+def needs_overlays(cluster: Cluster) -> Iterator[Hit]:
+    """Karpenter is told of shared or cut GPUs by a NodeOverlay, which has to be switched on."""
+    for pool in cluster.pools:
+        if pool.said.autoscaling.karpenter and autoscaling.overlay(pool):
+            yield hit(f"{pool.path}.autoscaling.karpenter", of=pool.name)
+
+
+@rule("GPU754", "error")
+def taint_of_two(cluster: Cluster) -> Iterator[Hit]:
+    """Two programs take away the same taint."""
+    for pool in cluster.pools:
+        keys = [each.key for each in autoscaling.startup_taints(pool)]
+        if pool.said.readiness and keys.count(pool.said.readiness.taint) > 1:
+            yield hit(f"{pool.path}.readiness.taint", key=pool.said.readiness.taint, of=pool.name)

@@ -16,7 +16,7 @@ from ..parts.kube import access, rule, service
 from ..parts.pod import Pod
 from ..parts.scc import scc
 from .dra import RESOURCES, admin_claim, of_state
-from .dra_dcgm_inputs import DraDcgmInputs
+from .dra_inputs import DraDcgmInputs
 
 NAME = "nvidia-dcgm-dra"
 CLAIM, TEMPLATE = "admin-gpus", "nvidia-dcgm-admin"

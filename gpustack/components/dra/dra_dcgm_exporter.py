@@ -17,7 +17,7 @@ from ..parts.scc import scc
 from . import dra_dcgm
 from .dra import RESOURCES, admin_claim, of_state
 from .dra_dcgm import claimed
-from .dra_dcgm_exporter_inputs import DraDcgmExporterInputs
+from .dra_inputs import DraDcgmExporterInputs
 
 NAME = "nvidia-dcgm-exporter-dra"
 LABELS = {"app": NAME}

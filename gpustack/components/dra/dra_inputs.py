@@ -1,11 +1,12 @@
-"""What the inputs of components of a `gpuCluster` share."""
+"""Inputs of what runs beside NVIDIA's DRA driver: a function for each component, called as it is."""
 
 from __future__ import annotations
 
-from ...cluster.resolve import resolve
+from ...cluster.resolve import Cluster, resolve
 from ...policy.language.gpu_cluster import GpuCluster
 from ...policy.language.spec import ClusterPolicySpec
-from ..parts.common_inputs import Common, dumped
+from ..monitoring.monitoring_inputs import DcgmExporterInputs, DcgmInputs, dcgm, dcgm_exporter
+from ..parts.common_inputs import Common, Inputs, dumped, image
 
 
 def common_of(spec: ClusterPolicySpec, cluster: GpuCluster, *, priority: str = "system-node-critical") -> Common:
@@ -22,4 +23,52 @@ def common_of(spec: ClusterPolicySpec, cluster: GpuCluster, *, priority: str = "
             "on_delete": False,
             "max_unavailable": "100%",
         }
+    )
+
+
+class DraDcgmInputs(DcgmInputs):
+    """As without DRA: the claim that stands for the RuntimeClass is always the same."""
+
+
+def dra_dcgm(cluster: Cluster) -> DraDcgmInputs | None:
+    """None without a `gpuCluster`, and where each of its exporters runs an engine of its own."""
+    spec, section = cluster.spec, cluster.spec.gpuCluster
+    without_dra = dcgm(cluster) if section is not None else None
+    if section is None or without_dra is None:
+        return None
+    return DraDcgmInputs(**{**dict(without_dra), "common": common_of(spec, section)})
+
+
+class DraDcgmExporterInputs(DcgmExporterInputs):
+    """As without DRA: the claim that stands for the RuntimeClass is always the same."""
+
+
+def dra_dcgm_exporter(cluster: Cluster) -> DraDcgmExporterInputs | None:
+    """None without a `gpuCluster`, and where its exporter is off."""
+    spec, section = cluster.spec, cluster.spec.gpuCluster
+    without_dra = dcgm_exporter(cluster) if section is not None else None
+    if section is None or without_dra is None:
+        return None
+    return DraDcgmExporterInputs(**{**dict(without_dra), "common": common_of(spec, section), "rules": False})
+
+
+class DraValidatorInputs(Inputs):
+    """The validator runs the image of `validator`, pulled as the DRA driver is (operator.md 11.1)."""
+
+    common: Common
+    image: str
+    pull_policy: str = ""
+    pull_secrets: tuple[str, ...] = ()
+
+
+def dra_validator(cluster: Cluster) -> DraValidatorInputs | None:
+    """None without a `gpuCluster`; with one the validator always runs."""
+    spec, section = cluster.spec, cluster.spec.gpuCluster
+    if section is None:
+        return None
+    return DraValidatorInputs(
+        common=common_of(spec, section),
+        image=image(spec, spec.validator, "validator"),
+        pull_policy=section.draDriver.imagePullPolicy or "",
+        pull_secrets=(*spec.validator.imagePullSecrets, *section.draDriver.imagePullSecrets),
     )

@@ -17,7 +17,7 @@ from ..parts.kube import access
 from ..parts.pod import Container, Pod
 from ..parts.scc import scc
 from .dra import admin_claim, of_state
-from .dra_validator_inputs import DraValidatorInputs
+from .dra_inputs import DraValidatorInputs
 
 NAME = "nvidia-dra-validator"
 CLAIM, TEMPLATE = "validation-gpu", "nvidia-dra-validator-gpu"

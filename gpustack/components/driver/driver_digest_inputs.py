@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from ...policy.language.nvidia_driver import NvidiaDriver
+from ...policy.language.driver import NvidiaDriver
 from ...policy.language.spec import ClusterPolicySpec
 from ..parts.common_inputs import image, pairs
 from .driver_files_inputs import Files, HostFile

@@ -15,7 +15,7 @@ from ...catalog.releases import release
 from ...cluster.ownership import os_labels
 from ...model import Finding, FindingsError
 from ...policy.language.carried import called
-from ...policy.language.nvidia_driver import NvidiaDriver
+from ...policy.language.driver import NvidiaDriver
 from ...policy.language.spec import ClusterPolicySpec
 from .driver_pools_inputs import (
     RHCOS_LABEL,

@@ -18,7 +18,7 @@ from ...cluster.resolve import Cluster, resolve
 from ...model import Finding, FindingsError, numbers
 from ...policy.language import images, reconciler
 from ...policy.language.base import own
-from ...policy.language.nvidia_driver import NvidiaDriver
+from ...policy.language.driver import NvidiaDriver
 from ...policy.language.spec import ClusterPolicySpec
 from ..parts.common_inputs import Common, Inputs, dump, dumped
 from ..reconciler.rollout_inputs import managers_evict

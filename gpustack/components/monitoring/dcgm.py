@@ -12,7 +12,7 @@ from ..parts.kube import service
 from ..parts.operand import main_container, operand_access, operand_pod
 from ..parts.pod import Env, Pod, tcp_probe
 from ..parts.validation import toolkit_wait
-from .dcgm_inputs import DcgmInputs
+from .monitoring_inputs import DcgmInputs
 
 NAME = "nvidia-dcgm"
 PORT = 5555

@@ -23,7 +23,7 @@ from ..parts.validation import toolkit_wait
 from ..scripts import entrypoint, script
 from .dcgm import NAME as DCGM
 from .dcgm import PORT as DCGM_PORT
-from .dcgm_exporter_inputs import DcgmExporterInputs, Monitor, Relabelling
+from .monitoring_inputs import DcgmExporterInputs, Monitor, Relabelling
 from .openshift_monitoring import operators_rule
 
 NAME = "nvidia-dcgm-exporter"

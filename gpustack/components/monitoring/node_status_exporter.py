@@ -16,7 +16,7 @@ from ..parts.monitoring import monitor_for
 from ..parts.operand import main_container, operand_access
 from ..parts.pod import PRIVILEGED_ROOT, Env, Pod
 from ..parts.scc import scc
-from .node_status_exporter_inputs import NodeStatusExporterInputs
+from .monitoring_inputs import NodeStatusExporterInputs
 from .openshift_monitoring import operators_rule
 
 NAME = "nvidia-node-status-exporter"

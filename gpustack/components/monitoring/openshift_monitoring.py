@@ -20,7 +20,7 @@ from ...policy.language.cluster import Monitoring
 from ..component import Component
 from ..parts.kube import RBAC, binding, metadata, rule
 from ..parts.monitoring import rules_for
-from .openshift_monitoring_inputs import OpenShiftMonitoringInputs
+from .monitoring_inputs import OpenShiftMonitoringInputs
 
 
 def prometheus_rule(

@@ -9,8 +9,8 @@ from ...cluster.mig_layouts import product_of
 from ...cluster.resolve import Cluster, resolve
 from ...cluster.virtual import mediated_devices, pci_devices
 from ...model import Finding, FindingsError
-from ...policy.language.kubevirt import KubeVirt, PermittedDevice, Target
 from ...policy.language.node_pools import NodePool
+from ...policy.language.sandbox import KubeVirt, PermittedDevice, Target
 from ...policy.language.spec import ClusterPolicySpec
 from ..parts.common_inputs import Inputs
 from ..refusals import refused

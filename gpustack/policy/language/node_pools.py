@@ -12,7 +12,7 @@ from .autoscaling import Autoscaling, Readiness
 from .base import Section, items, mapping, section
 from .driver import DriverSettings
 from .forms import refuse, refuse_as, refuse_at
-from .node_host import NodeHost
+from .host import NodeHost
 from .sharing import Sharing
 from .types import (
     AtLeast0,

@@ -20,16 +20,15 @@ from .cluster import Cluster, ClusterFacts
 from .daemonsets import DaemonSets
 from .dcgm import Dcgm, DcgmExporter
 from .device_plugin import DevicePlugin, Gfd
-from .driver import Driver
+from .driver import Driver, NvidiaDriver
 from .extra import Compat, Manifest, Reference, checked, constructs_in
 from .gitops import GitOps
 from .gpu_cluster import ComputeDomainsBesideThePlugin, GpuCluster
 from .guards import Guards
-from .kubevirt import KubeVirt
 from .nfd import Nfd
 from .node_pools import NodePool, unique_names
-from .nvidia_driver import NvidiaDriver
 from .reconciler import Reconciler
+from .sandbox import KubeVirt
 from .secrets import SecretSource
 from .sharing import Mig, MigManager
 from .tenancy import Tenancy

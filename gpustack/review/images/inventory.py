@@ -16,8 +16,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ...catalog.oses import UnknownOS, os_tag
-from ...checks.objects.image_uses import Use, uses
-from ...checks.platforms.mirrors import references
+from ...checks.objects.images import Use, references, uses
 from ...model import Body
 from ...policy.language import images
 from ..impact import nodes

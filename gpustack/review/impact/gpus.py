@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from ...checks.pools.reconciler_pools import wants
+from ...checks.pools.pools import wants
 from ...cluster import node_labels
 from ...cluster.capacity import PoolCapacity
 from ...cluster.plugin_sharing import UnknownSharing

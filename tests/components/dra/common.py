@@ -5,11 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from gpustack.cluster.resolve import resolve
-from gpustack.components.dra import dra_dcgm, dra_dcgm_exporter, dra_driver, dra_validator
-from gpustack.components.dra import dra_dcgm_exporter_inputs as exporter_inputs
-from gpustack.components.dra import dra_dcgm_inputs as dcgm_inputs
+from gpustack.components.dra import dra_dcgm, dra_dcgm_exporter, dra_driver, dra_inputs, dra_validator
 from gpustack.components.dra import dra_driver_inputs as driver_inputs
-from gpustack.components.dra import dra_validator_inputs as validator_inputs
 from gpustack.components.parts.common_inputs import Inputs
 from gpustack.model import Body
 from gpustack.policy.language.spec import ClusterPolicySpec
@@ -18,10 +15,10 @@ from gpustack.policy.loading.layers import Part
 from tests.components.common import render
 
 COMPONENTS: tuple[tuple[Any, Any], ...] = (
-    (dra_driver.DraDriver, driver_inputs),
-    (dra_dcgm.DraDcgm, dcgm_inputs),
-    (dra_dcgm_exporter.DraDcgmExporter, exporter_inputs),
-    (dra_validator.DraValidator, validator_inputs),
+    (dra_driver.DraDriver, driver_inputs.from_cluster),
+    (dra_dcgm.DraDcgm, dra_inputs.dra_dcgm),
+    (dra_dcgm_exporter.DraDcgmExporter, dra_inputs.dra_dcgm_exporter),
+    (dra_validator.DraValidator, dra_inputs.dra_validator),
 )
 
 
@@ -37,11 +34,7 @@ def policy(**sections: Any) -> ClusterPolicySpec:
 def inputs(**sections: Any) -> list[tuple[Any, Inputs]]:
     """The DRA components that the policy turns on, each with its inputs."""
     spec = policy(**sections)
-    return [
-        (construct, found)
-        for construct, module in COMPONENTS
-        if (found := module.from_cluster(resolve(spec))) is not None
-    ]
+    return [(construct, found) for construct, made in COMPONENTS if (found := made(resolve(spec))) is not None]
 
 
 def rendered(**sections: Any) -> dict[str, Body]:

@@ -6,7 +6,7 @@ from typing import Any
 
 from gpustack.cluster.resolve import resolve
 from gpustack.components import Dcgm
-from gpustack.components.monitoring.dcgm_inputs import DcgmInputs, from_cluster
+from gpustack.components.monitoring.monitoring_inputs import DcgmInputs, dcgm
 from gpustack.model import Body
 from tests.components.common import common, container, env, grants, pod_of, render, spec
 
@@ -49,7 +49,5 @@ def test_rights() -> None:
 
 def test_policy() -> None:
     """The chart's default is off; `hostPort` has no effect."""
-    assert from_cluster(resolve(spec())) is None
-    assert from_cluster(resolve(spec(dcgm={"enabled": True, "hostPort": 1}))) == from_cluster(
-        resolve(spec(dcgm={"enabled": True}))
-    )
+    assert dcgm(resolve(spec())) is None
+    assert dcgm(resolve(spec(dcgm={"enabled": True, "hostPort": 1}))) == dcgm(resolve(spec(dcgm={"enabled": True})))

@@ -8,7 +8,7 @@ import pytest
 
 from gpustack.cluster.resolve import resolve
 from gpustack.components import DcgmExporter
-from gpustack.components.monitoring.dcgm_exporter_inputs import DcgmExporterInputs, Monitor, from_cluster
+from gpustack.components.monitoring.monitoring_inputs import DcgmExporterInputs, Monitor, dcgm_exporter
 from gpustack.model import Body
 from tests.components.common import common, container, env, grants, mounts, pod_of, render, spec
 
@@ -157,19 +157,19 @@ def test_service_monitor_options() -> None:
 def test_service_monitor_of_a_policy() -> None:
     """It needs its switch and the Prometheus operator's CRDs; the release's default is 15 s and 10 s (1.4, 48)."""
     monitored = {"monitoring": True}
-    found = from_cluster(resolve(spec(cluster=monitored)))
+    found = dcgm_exporter(resolve(spec(cluster=monitored)))
     assert found is not None
     assert found.monitor == Monitor(interval="15s", scrape_timeout="10s")
     off = {"serviceMonitor": {"enabled": False}}
     for policy in (spec(), spec(cluster=monitored, dcgmExporter=off)):
-        without = from_cluster(resolve(policy))
+        without = dcgm_exporter(resolve(policy))
         assert without is not None
         assert without.monitor is None
 
 
 def test_policy() -> None:
     """What the policy says reaches the inputs, and empty text counts as not set (7.8)."""
-    assert from_cluster(resolve(spec(dcgmExporter={"enabled": False}))) is None
+    assert dcgm_exporter(resolve(spec(dcgmExporter={"enabled": False}))) is None
     section = {
         "config": {"name": "mine"},
         "hpcJobMapping": {"enabled": True, "directory": ""},
@@ -179,7 +179,7 @@ def test_policy() -> None:
         "hostPID": True,
         "annotations": {"a": "b"},
     }
-    found = from_cluster(
+    found = dcgm_exporter(
         resolve(spec(dcgmExporter=section, dcgm={"enabled": True}, hostPaths={"kubeletRootDir": "/k"}))
     )
     assert found is not None
@@ -188,7 +188,7 @@ def test_policy() -> None:
     assert (found.service_type, found.service_traffic) == ("ClusterIP", "Local")
     assert (found.host_pid, found.host_engine) == (True, True)
     assert (found.annotations, found.kubelet_dir) == ({"a": "b"}, "/k")
-    off = from_cluster(resolve(spec(dcgmExporter={"hpcJobMapping": {"directory": "/x"}})))
+    off = dcgm_exporter(resolve(spec(dcgmExporter={"hpcJobMapping": {"directory": "/x"}})))
     assert off is not None
     assert off.job_mapping_dir == ""
 
@@ -198,7 +198,7 @@ def test_relabelling_for_selinux() -> None:
     its credentials (operator-releases.md 6.8, row 18)."""
     cluster = {"platform": "openshift", "kubernetesVersion": "1.33"}
     section = {"initContainer": {"imagePullSecrets": ["own"]}}
-    old = from_cluster(resolve(spec("v25.10.1", cluster=cluster, operator=section)))
+    old = dcgm_exporter(resolve(spec("v25.10.1", cluster=cluster, operator=section)))
     assert old is not None
     bodies = render(DcgmExporter, old)
     found = pod_of(bodies, NAME)
@@ -211,6 +211,6 @@ def test_relabelling_for_selinux() -> None:
     assert found["imagePullSecrets"] == [{"name": "own"}]
     assert "/var/lib/kubelet/pod-resources" in bodies[f"ConfigMap/{NAME}"]["data"]["entrypoint.sh"]
     for new in (spec(cluster=cluster), spec("v25.10.1", cluster={"kubernetesVersion": "1.33"})):
-        inputs = from_cluster(resolve(new))
+        inputs = dcgm_exporter(resolve(new))
         assert inputs is not None
         assert inputs.relabelling is None

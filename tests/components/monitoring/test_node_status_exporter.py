@@ -6,7 +6,7 @@ from typing import Any
 
 from gpustack.cluster.resolve import resolve
 from gpustack.components import NodeStatusExporter
-from gpustack.components.monitoring.node_status_exporter_inputs import NodeStatusExporterInputs, from_cluster
+from gpustack.components.monitoring.monitoring_inputs import NodeStatusExporterInputs, node_status_exporter
 from gpustack.model import Body
 from tests.components.common import common, container, env, grants, mounts, pod_of, render, spec, validation
 
@@ -59,9 +59,9 @@ def test_rights() -> None:
 
 def test_policy() -> None:
     """The chart's default is off; env, args and monitoring reach the inputs."""
-    assert from_cluster(resolve(spec())) is None
+    assert node_status_exporter(resolve(spec())) is None
     section = {"enabled": True, "env": [{"name": "A", "value": "1"}], "args": ["--x"]}
-    found = from_cluster(resolve(spec(cluster={"monitoring": True}, nodeStatusExporter=section)))
+    found = node_status_exporter(resolve(spec(cluster={"monitoring": True}, nodeStatusExporter=section)))
     assert found is not None
     assert (found.env, found.args, found.monitoring) == ((("A", "1"),), ("--x",), True)
     main = container(pod_of(render(NodeStatusExporter, found), NAME), NAME)

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from gpustack.cluster.resolve import resolve
 from gpustack.components.component import Manifest
-from gpustack.components.monitoring import dcgm_exporter_inputs as dcgm_exporter
+from gpustack.components.monitoring import monitoring_inputs
 from gpustack.components.monitoring.dcgm_exporter import DcgmExporter
 from gpustack.components.parts.hygiene import clean
 from gpustack.components.registry import REGISTRY
@@ -172,7 +172,7 @@ def test_defaults_of_the_crd_are_written_out() -> None:
     """The CRD of ServiceMonitors gives a relabelling without an action the action replace (B16)."""
     relabelings: list[dict[str, Any]] = [{"sourceLabels": ["a"], "targetLabel": "b"}, {"action": "drop", "regex": "x"}]
     monitor = {"enabled": True, "relabelings": relabelings}
-    inputs = dcgm_exporter.from_cluster(
+    inputs = monitoring_inputs.dcgm_exporter(
         resolve(spec(cluster={"monitoring": True}, dcgmExporter={"serviceMonitor": monitor}))
     )
     assert inputs is not None

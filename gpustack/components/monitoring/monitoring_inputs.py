@@ -1,4 +1,6 @@
-"""Inputs of the DCGM exporter."""
+"""Inputs of DCGM, of the exporters and of what OpenShift's monitoring needs: a function for each component, called as
+it is.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +13,18 @@ from ...policy.language.cluster import Monitoring
 from ...policy.language.spec import ClusterPolicySpec
 from ..parts.common_inputs import Inputs, OperandInputs, dumped, image, operand, prometheus_rules
 from ..plugin.configs_inputs import metrics_map
+
+
+class DcgmInputs(OperandInputs):
+    """Nothing beyond what every operand has: `dcgm.hostPort` has no effect (operator.md 7.7)."""
+
+
+def dcgm(cluster: Cluster) -> DcgmInputs | None:
+    """None where each exporter runs an engine of its own."""
+    section = cluster.stack.dcgm
+    if not section.enabled:
+        return None
+    return DcgmInputs(**operand(cluster.spec, section, cluster.at("dcgm")))
 
 
 class Monitor(Inputs):
@@ -59,7 +73,7 @@ class DcgmExporterInputs(OperandInputs):
     relabelling: Relabelling | None = None
 
 
-def from_cluster(cluster: Cluster) -> DcgmExporterInputs | None:
+def dcgm_exporter(cluster: Cluster) -> DcgmExporterInputs | None:
     """None where the exporter is off."""
     spec = cluster.spec
     section = cluster.stack.dcgmExporter
@@ -113,3 +127,40 @@ def monitor(cluster: Cluster) -> Monitor | None:
         labels={**cluster.spec.cluster.monitoringLabels, **options.additionalLabels},
         reader=reader,
     )
+
+
+class NodeStatusExporterInputs(OperandInputs):
+    """`monitoring`: the Prometheus operator's CRDs are there, so that a ServiceMonitor can be; it and the rules have
+    `monitoring_labels`. `rules`: OpenShift's Prometheus alerts on nodes that fail.
+    """
+
+    monitoring: Monitoring = False
+    monitoring_labels: dict[str, str] = {}
+    rules: bool = False
+
+
+def node_status_exporter(cluster: Cluster) -> NodeStatusExporterInputs | None:
+    """None where the exporter is off, which is the default of all releases."""
+    spec = cluster.spec
+    section = spec.nodeStatusExporter
+    if not section.enabled:
+        return None
+    shared = operand(spec, section, "nodeStatusExporter")
+    return NodeStatusExporterInputs(
+        **shared,
+        monitoring=spec.cluster.monitoring,
+        monitoring_labels=spec.cluster.monitoringLabels,
+        rules=prometheus_rules(spec),
+    )
+
+
+class OpenShiftMonitoringInputs(Inputs):
+    """`namespace` is where the exporters are."""
+
+    namespace: str
+
+
+def openshift_monitoring(cluster: Cluster) -> OpenShiftMonitoringInputs | None:
+    """The inputs for CLUSTER, or None outside OpenShift and where nothing monitors."""
+    spec = cluster.spec
+    return OpenShiftMonitoringInputs(namespace=spec.cluster.namespace) if prometheus_rules(spec) else None

@@ -1,0 +1,225 @@
+"""The images that an object names, and rules about them: named by a tag, by a digest, by a pin that pins nothing; and
+about mirrors: entries of `cluster.registryMap` that stand for nothing, and registries that it leaves out.
+
+A container's `image` is pulled when its pod starts. Others are named in variables (the validator starts pods of
+VALIDATOR_IMAGE), in configurations inside a ConfigMap (artifacts of Kata), or in fields of custom resources, and are
+pulled later: a mirror without them fails then. There is no list of such places. In a text, whatever is a whole
+reference with a registry counts: nothing else that manifests hold looks like one.
+
+Sections of the policy can't name an image without a tag (GPU040), so that is about `extraObjects` alone.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from ...catalog._lookup import nearest
+from ...cluster.resolve import Cluster, resolve
+from ...model import Body, Path, Resource, dotted, few
+from ...policy.language import images
+from ...policy.language.types import IMAGE
+from ..rule import Hit, hit, meant, rule
+from ..subjects import Render, Written
+from .pods import FOREIGN
+
+if TYPE_CHECKING:
+    from ...policy.language.spec import ClusterPolicySpec
+    from ..subjects import Render
+
+_REFERENCE = re.compile(IMAGE.pattern)
+_WORD = re.compile(r"[A-Za-z0-9][\w./:@+-]*")
+_CONTAINERS = {"containers", "initContainers", "ephemeralContainers"}
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Use:
+    """An object that names an image, and where in it. `pulled`: by its container, else something starts it later."""
+
+    kind: str
+    namespace: str
+    name: str
+    place: str
+    pulled: bool
+
+    @property
+    def object(self) -> str:
+        return f"{self.kind} {self.namespace}/{self.name}" if self.namespace else f"{self.kind} {self.name}"
+
+
+def uses(body: Body) -> Iterator[tuple[str, Use]]:
+    """Each image that the object BODY names, once for each place. The examples in a CRD's descriptions don't count."""
+    kind, metadata = str(body.get("kind", "")), body.get("metadata") or {}
+    if kind == "CustomResourceDefinition":
+        return
+    for reference, path in _walk(body, ()):
+        pulled = path[-1] == "image" and len(path) > 2 and path[-3] in _CONTAINERS
+        yield (
+            reference,
+            Use(kind, str(metadata.get("namespace", "")), str(metadata.get("name", "")), dotted(path), pulled),
+        )
+
+
+def _walk(value: Any, path: Path) -> Iterator[tuple[str, Path]]:
+    if isinstance(value, dict):
+        parts = isinstance(value.get("repository"), str) or isinstance(value.get("version"), str)
+        for key, item in value.items():
+            if not (key == "image" and parts and isinstance(item, str) and "/" not in item):  # a part of a name
+                yield from _walk(item, (*path, str(key)))
+    elif isinstance(value, list):
+        for index, item in enumerate(value):
+            yield from _walk(item, (*path, index))
+    elif (
+        isinstance(value, str)
+        and (path[-1:] == ("image",) or path[-2:] == ("image", "reference"))  # that of a volume, too
+        and _REFERENCE.fullmatch(value)
+    ):
+        yield value, path
+    elif isinstance(value, str):
+        yield from ((reference, path) for reference in in_text(value))
+
+
+@functools.lru_cache(maxsize=1024)
+def in_text(text: str) -> tuple[str, ...]:
+    """The whole references with a registry in TEXT, each once: a value of a variable, a configuration, a script."""
+    if "/" not in text:
+        return ()
+    words = dict.fromkeys(word.rstrip(".:-") for word in _WORD.findall(text) if "/" in word)
+    found = (word for word in words if images.is_whole(word) and images.registry(word))
+    return tuple(word for word in found if _REFERENCE.fullmatch(word))
+
+
+@rule("GPU114", "warning", over="object")
+def image_without_tag(resource: Resource) -> Iterator[Hit]:
+    """An image with neither tag nor digest."""
+    for reference, use in uses(resource.body):
+        if not images.is_tagged(reference):
+            yield hit(use.place, object=use.object, reference=reference)
+
+
+@rule("GPU115", "warning", over="render")
+def by_tag_alone(render: Render) -> Iterator[Hit]:
+    """An image by its tag alone in a cluster whose images are by digest."""
+    if not render.spec.cluster.imageDigests:
+        return
+    ours = (resource.body for resource in render.resources if resource.origin not in FOREIGN)
+    by_tag = sorted({reference for body in ours for reference, _ in tagged(body)})
+    if by_tag:
+        yield hit("spec.cluster.imageDigests", "rendered", images=", ".join(by_tag))
+    for index, body in enumerate(render.spec.extraObjects):
+        for reference, place in tagged(body):
+            yield hit(f"{dotted(('spec', 'extraObjects', index))}.{place}", "brought", reference=reference)
+
+
+def tagged(body: Body) -> Iterator[tuple[str, str]]:
+    """The images in BODY that have a tag and no digest, with their places."""
+    for reference, use in uses(body):
+        if images.is_tagged(reference) and not images.digest_of(reference):
+            yield reference, use.place
+
+
+@rule("GPU116", "warning", over="origins")
+def pin_of_nothing(written: Written) -> Iterator[Hit]:
+    """A digest for an image that the policy doesn't name."""
+    cluster = written.spec.cluster
+    own = [str(path[2]) for path in written.merged.own if path[:2] == ("cluster", "imageDigests") and len(path) == 3]
+    if not own:
+        return
+    known = sorted({images.mirrored(reference, cluster.registryMap) for reference in references(written.spec)})
+    for name in own:
+        if any(name == each or name.startswith(f"{each}-") for each in known):
+            continue
+        yield hit(dotted(("spec", "cluster", "imageDigests", name)), remedy=meant(nearest(name, known)), name=name)
+
+
+@rule("GPU111", "warning")
+def mirror_of_nothing(cluster: Cluster) -> Iterator[Hit]:
+    """A mirror for a registry or path that no image of the policy comes from."""
+    spec = cluster.spec
+    if not spec.cluster.registryMap:
+        return
+    known = list(references(spec))
+    there = images.prefixes(known)
+    for prefix in spec.cluster.registryMap:
+        if any(images.covers(prefix, reference) for reference in known):
+            continue
+        near, hosts = nearest(prefix, there), dict.fromkeys(filter(None, map(images.registry, known)))
+        yield hit(
+            dotted(("spec", "cluster", "registryMap", prefix)),
+            remedy=meant(near),
+            prefix=prefix,
+            hosts=", ".join(hosts),
+        )
+
+
+def _come(names: Sequence[str]) -> str:
+    return f"{few(names, 3)} {'comes' if len(names) == 1 else 'come'}"
+
+
+@rule("GPU117", "note", over="render")
+def not_mirrored(render: Render) -> Iterator[Hit]:
+    """A registry that `cluster.registryMap` leaves out, where it maps others."""
+    registry_map = render.spec.cluster.registryMap
+    if not registry_map:
+        return
+    mirrors = {host_of(f"{mirror}/") for mirror in registry_map.values()}
+    mirror = min(mirrors)
+    ours = (resource.body for resource in render.resources if resource.origin not in FOREIGN)
+    for host, names in sorted(outside(ours, mirrors).items()):
+        yield hit("spec.cluster.registryMap", "rendered", come=_come(names), host=host, mirror=mirror)
+    for index, body in enumerate(render.spec.extraObjects):
+        for host, names in sorted(outside([body], mirrors).items()):
+            yield hit(dotted(("spec", "extraObjects", index)), "brought", come=_come(names), host=host, mirror=mirror)
+
+
+def outside(bodies: Iterable[Body], mirrors: Collection[str]) -> dict[str, list[str]]:
+    """The images of BODIES by the registry that they come from, less those of MIRRORS."""
+    by_host: dict[str, set[str]] = {}
+    for body in bodies:
+        for reference, _ in uses(body):
+            if host_of(reference) not in mirrors:
+                by_host.setdefault(host_of(reference), set()).add(reference)
+    return {host: sorted(names) for host, names in by_host.items()}
+
+
+def host_of(image: str) -> str:
+    """The registry that IMAGE comes from: Docker Hub where it names none."""
+    return images.registry(image) or "docker.io"
+
+
+def references(spec: ClusterPolicySpec) -> Iterator[str]:
+    """Every image that SPEC names, in sections on or off and by whole references, before mirrors and the suffixes of
+    operating systems.
+    """
+    for name in images.SECTIONS:
+        section: Any = spec
+        for step in name.split("."):
+            section = getattr(section, step, None)
+        yield from _composed(section)
+    for driver in spec.drivers:
+        for part in (driver, driver.manager, driver.gds, driver.gdrcopy):
+            yield from _composed(part)
+    for resolved in resolve(spec).drivers:
+        if reference := images.composed(*(resolved.values[name] for name in ("repository", "image", "version"))):
+            yield reference
+    for pool in spec.nodePools:
+        yield from _composed(pool.driver.manager if pool.driver else None)
+    yield from whole(spec)
+
+
+def whole(spec: ClusterPolicySpec) -> Iterator[str]:
+    """The images that SPEC names by whole references, outside of sections."""
+    if spec.cluster.openshift:
+        yield from spec.cluster.openshift.driverToolkitImages.values()
+    if spec.verify and spec.verify.acceptance:
+        yield spec.verify.acceptance.image
+    yield from (each.artifacts.url for each in spec.kataManager.config.runtimeClasses if each.artifacts)
+
+
+def _composed(section: Any) -> Iterator[str]:
+    """The reference that SECTION makes; none where a part is missing."""
+    if reference := images.composed(*(getattr(section, name, None) for name in ("repository", "image", "version"))):
+        yield reference
