@@ -4,8 +4,6 @@ JSON was rejected: it reads faster, but a whole release is about a millisecond o
 source of a fact are worth more.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import functools
 from collections.abc import Iterator, Mapping

@@ -4,8 +4,6 @@ The errors are KeyErrors, not GpustackErrors: the catalogue knows no file and no
 policy turns the error into a Finding with its location.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import Any, ClassVar
 

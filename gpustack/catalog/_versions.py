@@ -5,8 +5,6 @@ is compared with and then stands for the whole line: v26.3.1 is >=v26.3, ==v26.3
 exist, because they have no single meaning for a line.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from typing import Any

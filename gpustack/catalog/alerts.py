@@ -1,7 +1,5 @@
 """Alerts about GPUs: which there are, when each fires, and what of it a policy may change (data/alerts.yaml)."""
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field

@@ -4,8 +4,6 @@ People move from a values file to a policy by copying, and most names are the sa
 not.
 """
 
-from __future__ import annotations
-
 import functools
 from typing import Any
 

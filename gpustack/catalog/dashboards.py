@@ -1,7 +1,5 @@
 """Dashboards about GPUs: which there are, and what each shows (data/dashboards.yaml)."""
 
-from __future__ import annotations
-
 import functools
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence

@@ -7,8 +7,6 @@ at start.
 `fields` are those that people ask about, with their facts; `exported` has the names of all.
 """
 
-from __future__ import annotations
-
 import functools
 import re
 from collections.abc import Mapping

@@ -1,7 +1,5 @@
 """gpustack's own defaults: of fields that no release and no platform sets (data/defaults.yaml)."""
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Mapping
 from typing import Any, Literal, NamedTuple

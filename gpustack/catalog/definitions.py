@@ -12,8 +12,6 @@ What no schema can say stays the API server's to judge, and is said (`OwnKind.un
 that only Go reads.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field

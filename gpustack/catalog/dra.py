@@ -1,7 +1,5 @@
 """What NVIDIA's DRA driver asks of a cluster, and which of its features exist and go together."""
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Iterator, Mapping
 from typing import Literal, NamedTuple

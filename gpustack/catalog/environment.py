@@ -1,7 +1,5 @@
 """What is known of environment variables of the stack's programs."""
 
-from __future__ import annotations
-
 from gpustack.catalog import _data
 
 SOURCE = "file="

@@ -3,8 +3,6 @@
 The conditions are data, but for how a policy tells whether one holds: that is a rule's (checks/platforms/faults.py).
 """
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Mapping
 from dataclasses import dataclass, field

@@ -5,8 +5,6 @@ for telling a typo from a field (`gpustack adopt`, diagnostics, the catalogue's 
 read it.
 """
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Mapping
 from dataclasses import dataclass

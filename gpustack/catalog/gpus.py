@@ -7,8 +7,6 @@ A product that is not listed is not a mistake by itself: new boards appear befor
 guest shows the name of its vGPU type.
 """
 
-from __future__ import annotations
-
 import functools
 import re
 from collections.abc import Mapping

@@ -1,7 +1,5 @@
 """What conditions of nodes mean that others set about GPUs, and who else repairs nodes for them (data/health.yaml)."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable, Iterator
 from string import Template

@@ -10,8 +10,6 @@ nothing, fetches nothing, and takes time that is linear in the object (patterns 
 backtracks).
 """
 
-from __future__ import annotations
-
 import contextlib
 import hashlib
 import json

@@ -12,8 +12,6 @@ finds the files through `FILE_TEMPLATE`. A new custom resource is a file in sche
 A store keyed by digest would be smaller, but kubeconform's template can't follow an alias.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from functools import lru_cache

@@ -4,8 +4,6 @@ KubeVirt permits a device by its PCI id or vGPU type and hands it out under a re
 not form leaves virtual machines pending, with nothing to tell why (bug-reports.md B57).
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 

@@ -8,8 +8,6 @@ Rejected: choosing the places that the driver would choose. It decides by itself
 one works; a layout is as good as any of its placements.
 """
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Iterator, Mapping, Sequence
 

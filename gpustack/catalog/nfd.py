@@ -3,8 +3,6 @@
 A rule that asks about something else is accepted and never matches.
 """
 
-from __future__ import annotations
-
 import functools
 import re
 

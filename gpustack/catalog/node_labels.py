@@ -3,8 +3,6 @@
 A pod that selects nodes by a label which nobody sets stays pending without an error.
 """
 
-from __future__ import annotations
-
 import functools
 from typing import Any, Literal
 

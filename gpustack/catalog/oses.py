@@ -5,8 +5,6 @@ system can be named; one that the catalogue doesn't know gets the tag that the o
 `os_tag` ask for the form only). `operating_system` is the strict look-up, for rules that refuse typos.
 """
 
-from __future__ import annotations
-
 import functools
 import re
 from collections.abc import Mapping, Sequence

@@ -15,8 +15,6 @@ state anew.
 Settings that the sources are not sure of aren't presets but stand in `uncertain`, in words.
 """
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Mapping
 from dataclasses import dataclass, field

@@ -4,8 +4,6 @@ The plugin accepts any key and ignores what it does not know, so a typo is never
 somebody else do so.
 """
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -13,8 +13,6 @@ support. An upgrade goes to a release of the same line or of the next one (NVIDI
 all of it follows from the dates of the releases, as far as the catalogue knows them.
 """
 
-from __future__ import annotations
-
 import datetime
 import functools
 import re

@@ -5,8 +5,6 @@ once as a file they are what a reviewer sees in dist/; composing them from data 
 ConfigMap must not change with the version of a YAML writer.
 """
 
-from __future__ import annotations
-
 import hashlib
 import re
 from typing import Any

@@ -1,7 +1,5 @@
 """Names of time zones, as the package tzdata has them: the same on every machine, whatever its system knows."""
 
-from __future__ import annotations
-
 import functools
 from datetime import datetime, timedelta
 from importlib import resources

@@ -1,7 +1,5 @@
 """The container toolkit's images: which tags there are, and on which systems what they install can run."""
 
-from __future__ import annotations
-
 import functools
 import re
 

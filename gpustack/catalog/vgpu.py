@@ -3,8 +3,6 @@
 data/vgpu/default-vgpu-devices-config.yaml is at once the text of a ConfigMap (`texts`) and the data here.
 """
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any

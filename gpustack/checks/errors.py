@@ -1,7 +1,5 @@
 """What each id means that is not a rule's: it is raised where something can't be read, rendered or done."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from ..catalog import _data

@@ -22,8 +22,6 @@ the node pools of hits that are told as one; `$$` is a dollar. Snippets stand in
 tests/checks/frame.py: what they say replaces its sections, but for `cluster`, to which they add.
 """
 
-from __future__ import annotations
-
 import inspect
 import re
 from collections.abc import Callable

@@ -19,8 +19,6 @@ date. One that depends on it says from which day on a hit counts (`since`), and 
 date picks. Rejected: handing the date to the rule, which would make every cached answer wrong by tomorrow.
 """
 
-from __future__ import annotations
-
 import datetime
 import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping

@@ -11,8 +11,6 @@ An entry is one of these::
     - actions: {required: true, of: {list: {help: ..., options: [...]}}}
 """
 
-from __future__ import annotations
-
 import pkgutil
 from collections.abc import Iterable, Mapping
 from pathlib import Path

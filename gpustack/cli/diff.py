@@ -5,8 +5,6 @@ Without folders the old side is dist/ as it stands in Git, at the commit where t
 the new side is what the policies render to now (comparison.py).
 """
 
-from __future__ import annotations
-
 import argparse
 import os
 import sys

@@ -1,7 +1,5 @@
 """What keeps a change in its ring: its hold, the soak, and what `gpustack verify` saw of the ring's clusters since."""
 
-from __future__ import annotations
-
 import datetime
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -1,7 +1,5 @@
 """gpustack lint: what the rules say about policies, or about tenants' manifests. Only reports are written."""
 
-from __future__ import annotations
-
 import argparse
 import contextlib
 import os

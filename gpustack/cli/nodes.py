@@ -4,8 +4,6 @@ Prints what no render can bring: tags and options of node groups, and what is se
 system takes. Applies nothing and asks nobody.
 """
 
-from __future__ import annotations
-
 import argparse
 import sys
 from pathlib import Path

@@ -1,7 +1,5 @@
 """gpustack preflight: nodes before the stack is there, against what the policy would bring. Changes nothing."""
 
-from __future__ import annotations
-
 import argparse
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """What the verbs say where they can't do what was asked for, see text/refusals.py."""
 
-from __future__ import annotations
-
 from ..model import InputError
 from ..text.refusals import Texts
 

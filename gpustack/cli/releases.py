@@ -1,7 +1,5 @@
 """gpustack releases: which releases there are, and what a step from one to another changes."""
 
-from __future__ import annotations
-
 import argparse
 import dataclasses
 import json

@@ -1,7 +1,5 @@
 """gpustack render: policies -> dist/."""
 
-from __future__ import annotations
-
 import argparse
 import dataclasses
 import sys

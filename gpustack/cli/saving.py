@@ -5,8 +5,6 @@ killed, or two of them write it. A link in its place is replaced as well and lea
 clone. A device is written to, and so is a pipe that somebody reads; nobody waits for a reader.
 """
 
-from __future__ import annotations
-
 import contextlib
 import errno
 import os

@@ -6,8 +6,6 @@ and no verb reports success then. Standard error only comments on a verdict: wha
 the verdict stays.
 """
 
-from __future__ import annotations
-
 import contextlib
 import errno
 import io

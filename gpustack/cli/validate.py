@@ -4,8 +4,6 @@
 at the files themselves; nothing may be skipped, and every file that was written must be there.
 """
 
-from __future__ import annotations
-
 import argparse
 import fnmatch
 import os

@@ -1,7 +1,5 @@
 """gpustack version: what is installed, and what it knows."""
 
-from __future__ import annotations
-
 import argparse
 import platform
 

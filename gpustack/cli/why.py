@@ -1,7 +1,5 @@
 """gpustack why: from what one sees of a pod or a node to the cause. Looks, and changes nothing."""
 
-from __future__ import annotations
-
 import argparse
 
 from . import verify

@@ -13,8 +13,6 @@ objects. What is put together by hand goes in as inputs: `DevicePluginInputs(com
 The names are looked up on first use, because importing a construct starts Node; type checkers read __init__.pyi.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 from .registry import REGISTRY

@@ -6,8 +6,6 @@ costs three quarters of a render (facts: 57 objects take 0.04 s this way, 0.5 s 
 `app.synth()` in a user's own app, `resource()` for our compiler, without a crossing.
 """
 
-from __future__ import annotations
-
 from abc import abstractmethod
 from collections.abc import Iterator
 from functools import lru_cache

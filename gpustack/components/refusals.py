@@ -1,7 +1,5 @@
 """Why a component can't be rendered, see text/refusals.py."""
 
-from __future__ import annotations
-
 from ..model import Finding
 from ..text.refusals import Texts
 

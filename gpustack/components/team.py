@@ -5,8 +5,6 @@ It is any cdk8s construct that is made with (scope, id, inputs), or a Component.
 annotation, by which reviews judge them as foreign), are not Secrets, and go into the stage that it names.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

@@ -6,8 +6,6 @@ without errors, 2 with some, 1 where it could not look. A Job is gone before any
 what kube-state-metrics tells of the CronJob.
 """
 
-from __future__ import annotations
-
 import asyncio
 import os
 import sys

@@ -6,8 +6,6 @@ Knows no manifest; what a policy means is told by `gpustack.cluster`.
 Names are loaded when they are asked for: a render whose results are all in the cache, or `--help`, pays for no model.
 """
 
-from __future__ import annotations
-
 import importlib
 from typing import TYPE_CHECKING, Any
 

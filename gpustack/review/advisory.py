@@ -6,8 +6,6 @@ Bulletins write versions in words ("All driver versions prior to 570.172.08"), c
 570.133.20, which is the first good one of another branch. So a bound in a driver's own branch decides alone.
 """
 
-from __future__ import annotations
-
 import functools
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping

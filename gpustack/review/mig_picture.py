@@ -7,8 +7,6 @@ The same layout always gives the same bytes. Instances differ in pattern and lab
 title and a description, and follows the reader's light or dark scheme.
 """
 
-from __future__ import annotations
-
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass

@@ -4,8 +4,6 @@ A new release flips defaults without a line in anybody's policy (v25.10 turned C
 ServiceMonitor). So the defaults are compared as a policy sees them, and switches that flip are told apart.
 """
 
-from __future__ import annotations
-
 import ast
 import itertools
 import re

@@ -6,8 +6,6 @@ bots, engines, editors and shells each read files of their own. So what is known
 and judges, and text that nothing reads (`inert`). `diff` tells every other file that a change touches.
 """
 
-from __future__ import annotations
-
 import fnmatch
 import re
 from collections.abc import Iterator, Mapping, Set

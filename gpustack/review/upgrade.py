@@ -6,8 +6,6 @@ nothing is known, which isn't a yes: what has to be there (a driver image, heade
 table) is asked for by itself (`Answers`), and answered with yes, with where to look (upgrades.yaml), or by a rule.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass

@@ -7,8 +7,6 @@ has to say (`as_data`), and what the language and the components may have to lea
 Nothing of a chart is run, and nothing of it is written to disk.
 """
 
-from __future__ import annotations
-
 import json
 import re
 import tarfile

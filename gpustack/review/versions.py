@@ -5,8 +5,6 @@ changed beside it. So what the policies of the base render to by the new version
 so already there, the version alone did.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 

@@ -4,8 +4,6 @@ None of it is refused: it may be meant. But who wrote it rarely has a driver in 
 of the whole cluster waits for one pod.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 

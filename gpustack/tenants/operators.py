@@ -1,7 +1,5 @@
 """The rule about pods and scripts that want to steer the GPU operator, which gpustack stands in for."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from typing import Any

@@ -5,8 +5,6 @@ None of the first is refused: a quota over a resource that no node offers counts
 keeps every pod pending, and a queue that doesn't cover the right resource admits no job.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

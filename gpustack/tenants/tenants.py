@@ -4,8 +4,6 @@ A workload is anything that has a pod in it: a Deployment, a Job, or a custom re
 Where pods stand is found by what they look like, because nobody knows all kinds of custom resources.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property

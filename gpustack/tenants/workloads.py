@@ -5,8 +5,6 @@ None of it is an error to the API server when a Deployment is applied: its pods 
 Rules about nodes that pods select are in workload_nodes.py.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from ..catalog._lookup import nearest

@@ -7,8 +7,6 @@ Rejected: PyYAML's SafeConstructor with other resolvers (three times slower, and
 ruamel.yaml (reads YAML 1.2 right, but sixty times slower: a file at the size limit would take a minute).
 """
 
-from __future__ import annotations
-
 import re
 from typing import Any, NoReturn
 

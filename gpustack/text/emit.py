@@ -16,8 +16,6 @@ The form:
   are `1` and `0`. From 2**53 on, where a float no longer holds every integer, it keeps its float form (`1.0e+16`).
 """
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Callable, Iterable

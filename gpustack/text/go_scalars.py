@@ -5,8 +5,6 @@ well (no octal number, so a fraction), `0o10` eight, `4.0` and `4e0` the whole n
 files of such programs have to say what these make of a value, and not what we would.
 """
 
-from __future__ import annotations
-
 import re
 from typing import Any
 

@@ -6,8 +6,6 @@ variables. So programs are looked for in the absolute folders of the PATH alone,
 in the work tree is nobody's home and no configuration.
 """
 
-from __future__ import annotations
-
 import os
 import shutil
 from collections.abc import Mapping

@@ -6,8 +6,6 @@ ever. `canonical` follows the rules of k8s.io/apimachinery/pkg/api/resource: no 
 leaves none; a number below 1024, or one with a fraction, never has a binary suffix.
 """
 
-from __future__ import annotations
-
 import math
 import re
 from fractions import Fraction

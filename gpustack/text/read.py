@@ -6,8 +6,6 @@ JSON can hold, of a bounded size, read the way YAML 1.2 says. `source.py` fetche
 again where they are needed.
 """
 
-from __future__ import annotations
-
 import hashlib
 import pathlib
 from dataclasses import dataclass, field

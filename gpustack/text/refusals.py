@@ -8,8 +8,6 @@ who refuses something reads the table.
 Here is also the table of texts that can't be used: gpustack/text/ itself.
 """
 
-from __future__ import annotations
-
 from functools import cached_property
 from pathlib import Path
 from string import Template

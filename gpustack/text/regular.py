@@ -5,8 +5,6 @@ opens one waits for a writer that never comes. A look before opening is not enou
 so it is opened without waiting, and what was opened is looked at.
 """
 
-from __future__ import annotations
-
 import errno
 import io
 import os

@@ -9,8 +9,6 @@ and has a Secret in it no line is shown. Nor is one of a policy's section `secre
 whoever misreads it writes the value there.
 """
 
-from __future__ import annotations
-
 import functools
 import re
 from dataclasses import dataclass, field

@@ -5,8 +5,6 @@ traceback or in a program that waits for ever. So the file is looked at before i
 read, and what is not text is refused with the place where it stops being text.
 """
 
-from __future__ import annotations
-
 import codecs
 import difflib
 import errno

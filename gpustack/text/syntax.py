@@ -5,8 +5,6 @@ libyaml's sentences to what people did; marks of a merge conflict and tabs are l
 what comes after them. Imported only when a file can't be read.
 """
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -7,8 +7,6 @@ Nothing is constructed before the graph is known to be small: nesting is bounded
 composer sees it, and what aliases expand to is counted on the graph.
 """
 
-from __future__ import annotations
-
 import contextlib
 import gc
 import re

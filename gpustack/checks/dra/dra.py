@@ -3,8 +3,6 @@
 What has no place beside it is in dra_exclusions.py.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

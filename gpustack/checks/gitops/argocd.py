@@ -6,8 +6,6 @@ Application. What a project permits is said in three values, since a cluster has
 knows only one of them: True, False, and None where the other one decides.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache

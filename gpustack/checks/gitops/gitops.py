@@ -1,7 +1,5 @@
 """Rules about what GitOps engines do with objects: labels by which they track, variables that they replace, hooks."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping
 from typing import Any

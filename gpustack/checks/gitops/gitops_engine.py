@@ -1,7 +1,5 @@
 """Rules about the section `gitops`: what the engine must know, what goes together, and what has no effect."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterator

@@ -2,8 +2,6 @@
 that nobody knows, nodes without labels.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from typing import Any

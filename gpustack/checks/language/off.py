@@ -1,7 +1,5 @@
 """What of a policy is off, so that settings in it change nothing: by its own switch, or by somebody else's."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 

@@ -2,8 +2,6 @@
 contradicts itself; and objects of the GPU operator that a policy brings along.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from functools import cache
 from typing import Any

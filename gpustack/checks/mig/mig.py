@@ -4,8 +4,6 @@ The geometry is the catalogue's (mig_solver.py); who gets which layout is in clu
 manager and its files are in mig_manager.py.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from ...catalog import gpus, mig_solver

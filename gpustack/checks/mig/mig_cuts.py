@@ -1,7 +1,5 @@
 """What the rules about MIG look at: each layout that a pool gets or could get, with the GPU it is for."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """Rules about the MIG manager: its files, the GPUs that a node has, and what nobody can vouch for."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from ...catalog import gpus

@@ -4,8 +4,6 @@ makes the Prometheus operator refuse one as a whole.
 An expression over a metric that nobody serves is empty, so its alert never fires and nobody notices.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple

@@ -5,8 +5,6 @@ It drops such a ServiceMonitor whole, with an event that nobody reads, and nothi
 own validator (prometheus-operator, pkg/prometheus: validateRelabelConfig, validateScrapeIntervalAndTimeout).
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterator

@@ -3,8 +3,6 @@
 The API server takes a rule that discovery drops, or that never matches, and its nodes go without their labels.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from typing import Any

@@ -6,8 +6,6 @@ made of several values. Sources: apimachinery's and the API server's validation 
 validation, k8s.io/kubernetes/pkg/apis/*/validation).
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from typing import Any
 

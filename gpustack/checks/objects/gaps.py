@@ -1,7 +1,5 @@
 """What is named in a render and not there: the other half of references.py, and the rules over it."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 

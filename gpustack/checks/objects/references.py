@@ -8,8 +8,6 @@ Objects of dynamic resource allocation and admission policies are asked for the 
 `provided` and `needed` look at one body each, so that their answers can be kept with the body; gaps.py joins them.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import NamedTuple
 

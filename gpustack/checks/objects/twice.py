@@ -1,7 +1,5 @@
 """Rules about what contradicts what the stack brings: a second node feature discovery, a namespace that refuses it."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from ...api import keys

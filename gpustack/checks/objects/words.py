@@ -2,8 +2,6 @@
 the API server wants a number or a percentage, and a null where the key means something.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence

@@ -2,8 +2,6 @@
 and what of `host` a system doesn't take, or contradicts the rest of the policy.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator
 from typing import Any

@@ -5,8 +5,6 @@ The same component twice is worse than none: a driver container can't unload a d
 plugins fight for one resource (bug-reports.md B47).
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

@@ -5,8 +5,6 @@ containerd of their own keep both elsewhere; a path of another one is a file tha
 come back from a reboot.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from ...api.keys import DEPLOY

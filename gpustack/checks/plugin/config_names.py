@@ -4,8 +4,6 @@ A ConfigMap that nobody reads, and a key that it doesn't have, are not errors to
 without.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from typing import NamedTuple

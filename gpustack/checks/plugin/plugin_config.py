@@ -3,8 +3,6 @@ node has; how the plugin hands GPUs to the runtime; and what MPS and time-slicin
 configuration a node gets is in config_names.py.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import NamedTuple
 

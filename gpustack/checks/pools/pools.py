@@ -3,8 +3,6 @@
 autoscaler can't be told, or would take for something else.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
 from typing import TYPE_CHECKING, Any

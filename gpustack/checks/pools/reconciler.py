@@ -2,8 +2,6 @@
 what never happens.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from typing import get_args
 

@@ -1,7 +1,5 @@
 """Rules about `tenancy`: what nodes don't offer, more than there is, and what doesn't keep tenants apart."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator
 

@@ -2,8 +2,6 @@
 have, files and images of the vGPU managers, and what KubeVirt is told of the devices.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 

@@ -4,8 +4,6 @@
 They return text; `tell` prints it.
 """
 
-from __future__ import annotations
-
 import sys
 from collections import Counter
 from collections.abc import Mapping

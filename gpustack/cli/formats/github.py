@@ -3,8 +3,6 @@
 GitHub shows ten errors, ten warnings and ten notices of a step; the log has all.
 """
 
-from __future__ import annotations
-
 from ...compiler.judge import also
 from ...model import Finding
 from ..text import printable

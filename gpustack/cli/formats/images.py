@@ -3,8 +3,6 @@
 The bill of materials has no serial number and no time: equal fleets have equal ones.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 from urllib.parse import quote

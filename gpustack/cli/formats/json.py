@@ -1,7 +1,5 @@
 """A JSON document, like that of the other verbs: keys are only ever added."""
 
-from __future__ import annotations
-
 from ..text import document, plain
 from . import Report
 

@@ -4,8 +4,6 @@ What makes the verb fail is a failure, what was waived is skipped, anything else
 cluster without findings has one case that passes, so that it shows.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from xml.etree import ElementTree
 

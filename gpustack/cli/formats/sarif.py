@@ -4,8 +4,6 @@ Each rule comes along with its page, so that whoever sees a result sees what it 
 is one result, with their names among its properties; a waived one is suppressed, with the reason as justification.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Sequence
 from typing import Any

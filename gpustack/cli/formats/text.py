@@ -1,7 +1,5 @@
 """For people: every finding with its line, and a last line that counts."""
 
-from __future__ import annotations
-
 from ...compiler.judge import also
 from ..text import text
 from . import Report

@@ -4,8 +4,6 @@ Solves: that a PodDisruptionBudget allows nobody to go, or a pod takes two hours
 roll-out, node by node. Every node is asked here as if it had its turn now, by the reconciler's own code.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from typing import Any
 

@@ -1,8 +1,6 @@
 """Nodes that nothing was rendered for: what they lack, and the lines of a policy that would cover them (reconciler.md
 A14)."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field

@@ -5,8 +5,6 @@ differs from the plan's file, while the Lease is another's, or where a trial of 
 driver. What is done is written down in the cluster before it is done, so that somebody else can go on, or back.
 """
 
-from __future__ import annotations
-
 import asyncio
 import io
 import json

@@ -4,8 +4,6 @@ Each is one annotation or label that no render contains, so that GitOps does not
 each says what it changed.
 """
 
-from __future__ import annotations
-
 import argparse
 from collections.abc import Awaitable, Callable
 from dataclasses import asdict, dataclass, field

@@ -5,8 +5,6 @@ first lines a message then quotes; a dist/ that is another folder; waivers that 
 lies in the clone stays in the clone, and the files by which a review is steered are not links at all.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path

@@ -4,8 +4,6 @@ Structure only, written by hand: no prose, and no field that the API doesn't hav
 because a policy may leave each to another owner (`cluster.crds`).
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from ...model import Body

@@ -4,8 +4,6 @@
 (checks/dra/dra.py), so the beta forms of these objects are not rendered.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 
 from ...model import Body

@@ -4,8 +4,6 @@ The claim is one of an administrator: it takes no GPU away from a workload. The 
 read claims as well, for which it has no use; it stays, as a Role of its own namespace, and no pod has a token for it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from ...model import Body

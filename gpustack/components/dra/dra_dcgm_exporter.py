@@ -3,8 +3,6 @@
 The kubelet then reports devices by pool and name, so the exporter reads ResourceSlices to tell which GPU is meant.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from ...model import Body

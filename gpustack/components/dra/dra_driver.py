@@ -8,8 +8,6 @@ its objects.
 What the driver may do is in dra_rights.py.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import posixpath
 from collections.abc import Iterator

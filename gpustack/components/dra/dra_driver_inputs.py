@@ -1,7 +1,5 @@
 """Inputs of NVIDIA's DRA driver: the whole of it for a `gpuCluster`, or compute domains beside a device plugin."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from ...api import keys

@@ -1,7 +1,5 @@
 """Inputs of what runs beside NVIDIA's DRA driver: a function for each component, called as it is."""
 
-from __future__ import annotations
-
 from ...cluster.resolve import Cluster, resolve
 from ...policy.language.gpu_cluster import GpuCluster
 from ...policy.language.spec import ClusterPolicySpec

@@ -5,8 +5,6 @@ changes its node's labels only for compute domains, and looks for pods only wher
 needs leases only to elect a leader. `get list watch` stay together where a program keeps a cache of a kind.
 """
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Iterator, Mapping
 from pathlib import Path

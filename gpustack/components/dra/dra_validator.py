@@ -5,8 +5,6 @@ It needs no rights and no privileges: that the claim is allocated and the GPU in
 label of the validator without DRA, because that is what a driver upgrade waits for.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from ...api import keys

@@ -5,8 +5,6 @@ those of node pools with a driver of their own. They are updated by deleting pod
 Kubernetes itself: a driver can't be replaced under running workloads.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 
 from ...api import keys

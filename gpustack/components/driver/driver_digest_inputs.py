@@ -10,8 +10,6 @@ the record from the finished pod of the section `driver` (driver_pod.py), and fr
 digest until somebody sets them.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 

@@ -7,8 +7,6 @@ the image for a version is missing, the sidecar runs the installing container's 
 toolkit, as the operator's does.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 

@@ -6,8 +6,6 @@ must be known while rendering: the operator reads the ConfigMap in the cluster, 
 What comes in which order, and what a volume is called, is the operator's. Its two renderers have an order each.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from typing import Literal, NamedTuple, get_args
 

@@ -13,8 +13,6 @@ kernel. A pool whose `driver` overrides fields of that section has a DaemonSet o
   nobody has labelled yet is theirs. Their pods gain the affinity, which isn't part of what is installed: none restarts.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 from ...api import keys

@@ -4,8 +4,6 @@ It unloads the driver that containers used. Nodes change what they serve by hand
 neither evicts nor drains, unless the policy's `driverManager.env` says so.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -5,8 +5,6 @@ operator has two renderers; where they differ without need, the difference is ke
 adopted as it is.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from ...api import keys

@@ -28,8 +28,6 @@ compilers: one image per RHCOS version (operator.md 8.1). Without it they would 
 sources, which RHCOS nodes can't reach without a subscription.
 """
 
-from __future__ import annotations
-
 import re
 from typing import NamedTuple
 

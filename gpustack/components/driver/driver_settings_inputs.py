@@ -6,8 +6,6 @@ pool, which overrides fields of it (driver_inputs.py), and `drivers` (nvidia_dri
 DriverView, by the functions here.
 """
 
-from __future__ import annotations
-
 from typing import Any, Literal
 
 from ...catalog.releases import release

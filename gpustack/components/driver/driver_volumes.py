@@ -1,7 +1,5 @@
 """What the containers of a driver's pod see of the node, and the files that the policy adds (operator.md 7.1)."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from ...catalog.traits import Traits

@@ -4,8 +4,6 @@ One per OS tag, precompiled one per OS tag and kernel, on OpenShift one per vers
 label that names the driver.
 """
 
-from __future__ import annotations
-
 import hashlib
 import re
 

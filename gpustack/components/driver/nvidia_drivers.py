@@ -5,8 +5,6 @@ priority and the like are the driver's own and not those of `daemonsets`; rights
 operator's names; and the ConfigMap of the startup probe, over which the operator's drivers fight, is there once.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from ...api import keys

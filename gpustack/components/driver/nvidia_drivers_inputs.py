@@ -5,8 +5,6 @@ different for `drivers` is put right afterwards. Which pools are whose: cluster/
 drivers contradict each other in: checks/drivers/drivers.py.
 """
 
-from __future__ import annotations
-
 import re
 from typing import Any
 

@@ -10,8 +10,6 @@ evicts (driver.py). The reconciler's own policy, that over NodeFeature objects a
 the rights that they bound (reconciler/guards.py, nfd_rules.py, dra_rights.py).
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from typing import ClassVar
 

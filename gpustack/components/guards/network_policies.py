@@ -5,8 +5,6 @@ in the network of their node are out of reach of all of them. What pods may call
 where the API server is.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any, ClassVar
 

@@ -1,7 +1,5 @@
 """Inputs of the NetworkPolicies: which pods listen, where, and to whom."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

@@ -4,8 +4,6 @@ It generates the layouts from what the driver reports, and falls back to the def
 none; a policy's own ConfigMap replaces both (reconciler.md 3.5).
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from ...api import keys

@@ -1,7 +1,5 @@
 """Inputs of the MIG manager."""
 
-from __future__ import annotations
-
 from ...cluster.resolve import Cluster
 from ..parts.common_inputs import OperandInputs, operand
 from ..plugin.configs_inputs import gpu_clients_map, kept_layouts, layout_digests, mig_config_map

@@ -1,7 +1,5 @@
 """Inputs of the alerts about GPUs."""
 
-from __future__ import annotations
-
 import datetime
 
 from ...cluster import alerts

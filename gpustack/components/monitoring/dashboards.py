@@ -4,8 +4,6 @@ Grafana's own builders make the JSON, so that its structure is Grafana's busines
 line: a review shows which one changed.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Inputs of the dashboards about GPUs."""
 
-from __future__ import annotations
-
 from ...catalog.dashboards import Name
 from ...cluster import dashboards
 from ...cluster.metrics import served

@@ -1,7 +1,5 @@
 """The stand-alone DCGM host engine, for exporters and tools that share one engine per node (operator.md 7.7)."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from ...api import keys

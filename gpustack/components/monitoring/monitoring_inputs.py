@@ -2,8 +2,6 @@
 it is.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 from ...catalog.releases import release

@@ -9,8 +9,6 @@ Rules for Prometheus are here as well, those of the operator for OpenShift's inc
 belong to the exporter here.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from typing import ClassVar
 

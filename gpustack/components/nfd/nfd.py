@@ -18,8 +18,6 @@ The worker mounts folders of the node. Pod Security's `baseline` refuses that: w
 namespace needs `psa.enabled` (namespace.py).
 """
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Iterator, Sequence
 from typing import Any, ClassVar

@@ -4,8 +4,6 @@ Everything else stands on its labels: `pci-10de.present` says that a node has a 
 `system-os_release.*` which driver it needs.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any, Literal
 

@@ -1,7 +1,5 @@
 """What node feature discovery may and should conclude: the operator's rule, and whom a finder may speak for."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from ...model import Body

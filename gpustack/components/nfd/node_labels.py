@@ -5,8 +5,6 @@ node for a while (driver manager, MIG manager, a person) is overruled: `labellin
 stack does so itself.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any, ClassVar
 

@@ -1,7 +1,5 @@
 """Inputs of the rules by which node feature discovery labels nodes, where no program does."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from ...api import keys

@@ -2,8 +2,6 @@
 place for who reviews it: admission.yaml.
 """
 
-from __future__ import annotations
-
 import functools
 import json
 from collections.abc import Iterable, Iterator, Mapping

@@ -4,8 +4,6 @@ The template stays a pure function of the policy: what is carried holds while th
 which stands beside it. So the policy needs no edit in the very change that makes it void, and no state is kept.
 """
 
-from __future__ import annotations
-
 import copy
 import hashlib
 import json

@@ -4,8 +4,6 @@ Labels and annotations of the policy, update strategy, priority, tolerations, ho
 annotations are applied here and nowhere else.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Literal
 

@@ -7,8 +7,6 @@ which holds all of it.
 Rejected: doing so in each component, where the next one forgets it.
 """
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What the operands have in common: an identity with rights, and a container that runs what the policy says."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 

@@ -6,8 +6,6 @@ the policy sets a variable, where a host path points to) stand once. Nothing her
 `body()` turns each into the plain dict that Kubernetes expects, without None and without empty fields.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, Self

@@ -8,8 +8,6 @@ What differs between components is a small table of access to the node. Rejected
 policy with `hostNetwork` would get a wider object than the operator's, and nobody could tell from the policy.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 

@@ -7,8 +7,6 @@ pods), so the validator would neither wait for the driver's pod nor check its fe
 validator's stand-alone checks of the features that are on.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 from ..scripts import argument

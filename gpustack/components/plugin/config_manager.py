@@ -5,8 +5,6 @@ nvidia.com/device-plugin.config picks one. An init container writes the picked f
 sidecar rewrites it when the label changes and sends a signal. The device plugin, GFD and the MPS daemon share this.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

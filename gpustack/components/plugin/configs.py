@@ -2,8 +2,6 @@
 (plugin/configs_inputs.py).
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import ClassVar
 

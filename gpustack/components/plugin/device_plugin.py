@@ -1,7 +1,5 @@
 """The device plugin: tells the kubelet which GPUs, MIG instances and shared replicas the node has (operator.md 7.4)."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from ...api import keys

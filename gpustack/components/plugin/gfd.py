@@ -1,7 +1,5 @@
 """GPU feature discovery: labels each node with its GPU's product, memory, MIG layout and sharing (operator.md 7.6)."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from ...model import Body

@@ -4,8 +4,6 @@ It runs wherever GFD has set nvidia.com/mps.capable=true, as the device plugin's
 node label through the same sidecar.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from ...api import keys

@@ -1,7 +1,5 @@
 """Inputs of the device plugin, of MPS and of GPU feature discovery: a function for each component, called as it is."""
 
-from __future__ import annotations
-
 from ...cluster.resolve import Cluster
 from ...policy.language.base import own
 from ...policy.language.spec import ClusterPolicySpec

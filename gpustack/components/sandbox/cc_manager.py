@@ -2,8 +2,6 @@
 (operator.md 7.17).
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from ...model import Body

@@ -1,7 +1,5 @@
 """The device plugin for Kata containers: offers GPUs that are bound to vfio-pci (operator.md 7.16)."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from ...model import Body

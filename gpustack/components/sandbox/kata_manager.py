@@ -2,8 +2,6 @@
 the container runtime know a runtime class for each (operator-releases.md 6.13).
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from ...api import keys

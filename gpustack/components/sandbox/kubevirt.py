@@ -8,8 +8,6 @@ KubeVirt's lists are replaced as one (listType atomic), so all devices must be i
 operator merges its lists by selector and leaves room for others.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Inputs of KubeVirt's configuration: the devices that it permits, made from the node pools."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from typing import Literal
 

@@ -3,8 +3,6 @@
 They offer each kind of GPU that is bound to vfio-pci, and each vGPU type, to the kubelet under a name of its own.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from ...api import keys

@@ -5,8 +5,6 @@ that the device plugins and the vGPU device manager wait for. None of them asks 
 (the trap of the driver's check, validation.py): they look for its files and devices on the node.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from ...model import Body

@@ -2,8 +2,6 @@
 (operator.md 7.12).
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from ...api import keys

@@ -5,8 +5,6 @@ There is a DaemonSet per OS, and with OpenShift's driver toolkit one per RHCOS v
 policy says `daemonsets.updateStrategy: OnDelete`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from ...api import keys

@@ -3,8 +3,6 @@
 All of them are POSIX sh, because the images that run them have no other shell for sure.
 """
 
-from __future__ import annotations
-
 from functools import cache
 from pathlib import Path
 

@@ -12,8 +12,6 @@ as in `Runtime` and in the policy's `toolkit.env`, and in the container. A runti
 has "".
 """
 
-from __future__ import annotations
-
 import posixpath
 from dataclasses import dataclass
 from pathlib import Path

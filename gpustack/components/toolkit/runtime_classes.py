@@ -1,7 +1,5 @@
 """RuntimeClasses: by their handlers the container runtime finds NVIDIA's runtime (operator.md 1.4, 5.5)."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import ClassVar
 

@@ -1,7 +1,5 @@
 """The container toolkit: installs NVIDIA's runtime on a node and has the container runtime use it (operator.md 7.2)."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from ...api import keys

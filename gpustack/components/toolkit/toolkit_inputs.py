@@ -1,7 +1,5 @@
 """Inputs of the container toolkit."""
 
-from __future__ import annotations
-
 from ...cluster.resolve import Cluster
 from ..parts.common_inputs import OperandInputs, operand
 

@@ -4,8 +4,6 @@ Its init containers write the `*-ready` files that all other operands wait for, 
 part of the node is broken. It runs in every cluster, whatever else is on.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from ...model import Body

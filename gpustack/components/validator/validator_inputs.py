@@ -1,7 +1,5 @@
 """Inputs of the operator validator."""
 
-from __future__ import annotations
-
 from typing import Literal
 
 from ...catalog import releases

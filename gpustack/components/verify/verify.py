@@ -5,8 +5,6 @@ It may list, and nothing else: in each namespace what is rendered there, and of 
 catalogue's.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import ClassVar

@@ -1,7 +1,5 @@
 """Inputs of `gpustack verify` in the cluster: what it holds the cluster against, and what it has to list for that."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Self
 

@@ -5,8 +5,6 @@ that stands in the log of a pod. What it accepts is in dcgm.yaml (csv_types) and
 internal/pkg/counters/counter_config.go. Python's csv module was rejected: it takes rows that Go's refuses.
 """
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Iterator
 from dataclasses import dataclass

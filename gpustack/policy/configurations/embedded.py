@@ -8,8 +8,6 @@ Rejected: pydantic models for these files. They say what is wrong, but not where
 read) has lost the text of a value by then.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass

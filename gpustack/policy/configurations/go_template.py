@@ -5,8 +5,6 @@ the object are gone. What Go's text/template reads is read here, with the functi
 template makes sense is not asked.
 """
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass, field
 

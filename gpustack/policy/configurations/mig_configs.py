@@ -6,8 +6,6 @@ the MIG manager accepts is in reconciler.md 3.4 and NVIDIA/mig-parted, api/spec/
 NVIDIA/vgpu-device-manager's api/spec/v1 and pkg/types.
 """
 
-from __future__ import annotations
-
 import functools
 import re
 from collections.abc import Mapping

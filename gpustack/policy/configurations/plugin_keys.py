@@ -4,8 +4,6 @@ Solves: the plugin reads with encoding/json, which ignores unknown keys and the 
 plain struct, and with code of its own, which heeds the case, inside of sharing. `plugin_text.py` reads the sections.
 """
 
-from __future__ import annotations
-
 import functools
 import re
 from collections.abc import Iterator

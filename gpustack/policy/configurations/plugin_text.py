@@ -8,8 +8,6 @@ This is the only reader of such a text: what a node offers and is labelled with 
 it. tests/hardware holds it against what the real programs did with some 250 texts.
 """
 
-from __future__ import annotations
-
 import functools
 import re
 from collections.abc import Mapping

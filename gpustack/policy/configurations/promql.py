@@ -4,8 +4,6 @@ Solves: an alert on a metric that nobody serves never fires, and nobody notices.
 of whatever looks like them; whether Prometheus can read the expression at all says a parser of the language (`wrong`).
 """
 
-from __future__ import annotations
-
 import functools
 import re
 from dataclasses import dataclass

@@ -5,8 +5,6 @@ when a class is made (`use_attribute_docstrings`), but then every start of the p
 the schema and the docs do.
 """
 
-from __future__ import annotations
-
 import ast
 import functools
 import inspect

@@ -13,8 +13,6 @@ used once in place, and what it writes changes with its versions; the few kinds 
 read.
 """
 
-from __future__ import annotations
-
 import json
 import types
 import typing

@@ -5,8 +5,6 @@ The alerts and boards themselves are facts (catalog/data/alerts.yaml, dashboards
 numbers, for a pool too, silences one for a while (in Git, with a reason and an end), and says which boards there are.
 """
 
-from __future__ import annotations
-
 import datetime
 from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, Literal

@@ -17,8 +17,6 @@ The text below an attribute is its description. Models are built when the first 
 and descriptions are read from the source only for the schema and the docs: `describe.py`.
 """
 
-from __future__ import annotations
-
 import dataclasses
 from typing import Any
 

@@ -1,7 +1,5 @@
 """`cluster`: what the cluster is. Nothing of it is rendered; it decides how the rest is."""
 
-from __future__ import annotations
-
 from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BeforeValidator

@@ -1,7 +1,5 @@
 """`dcgm` and `dcgmExporter`: GPU telemetry, and the exporter that gives it to Prometheus."""
 
-from __future__ import annotations
-
 from typing import Annotated, Literal
 
 from pydantic import Field

@@ -2,8 +2,6 @@
 feature discovery, follows as it labels nodes.
 """
 
-from __future__ import annotations
-
 from typing import Annotated
 
 from .base import Own, Section, mapping, own, section

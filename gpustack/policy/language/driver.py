@@ -2,8 +2,6 @@
 each for the nodes that it selects (the operator's kind NVIDIADriver).
 """
 
-from __future__ import annotations
-
 from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field

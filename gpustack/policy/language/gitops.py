@@ -8,8 +8,6 @@ Each engine has a section of its own here, which its record brings along (`gpust
 loaded by name, as plugins are: the language knows that an engine has settings, and not what engines do.
 """
 
-from __future__ import annotations
-
 import importlib
 from typing import TYPE_CHECKING, Any, Literal
 

@@ -9,8 +9,6 @@ plugin for GPUs, as everywhere else in the fleet, and a ComputeDomain for the me
 `gpuCluster` the section is refused, because there compute domains are `gpuCluster.draDriver.computeDomains`.
 """
 
-from __future__ import annotations
-
 from typing import Annotated
 
 from pydantic import BeforeValidator

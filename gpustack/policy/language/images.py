@@ -8,8 +8,6 @@ What the user wrote stays, and is refused where no image can be meant.
 Mirrors (`cluster.registryMap`) go by the composed reference.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """`nfd`: node feature discovery, which finds the nodes that have GPUs and labels their system."""
 
-from __future__ import annotations
-
 from typing import Annotated, Literal
 
 from pydantic import AfterValidator

@@ -2,8 +2,6 @@
 digest of an OCI artifact.
 """
 
-from __future__ import annotations
-
 import re
 from typing import Annotated, Literal, NamedTuple
 

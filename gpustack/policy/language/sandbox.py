@@ -5,8 +5,6 @@ KubeVirt hands out no device that its configuration doesn't permit by PCI id or 
 serve virtual machines, so the list is made from them; what is written there comes on top.
 """
 
-from __future__ import annotations
-
 from typing import Annotated, Literal
 
 from pydantic import BeforeValidator

@@ -3,8 +3,6 @@
 A form in capitals is the rule (forms.yaml), the type of the same name is the annotation for a field.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import datetime
 from typing import Annotated

@@ -2,8 +2,6 @@
 cluster held against its policy on a schedule, from inside.
 """
 
-from __future__ import annotations
-
 import re
 from typing import Annotated
 

@@ -12,8 +12,6 @@ isn't listed, or isn't what is listed, is refused before a line of it is importe
       why: NetworkPolicies of the platform team
 """
 
-from __future__ import annotations
-
 import hashlib
 import importlib.util
 import os

@@ -21,8 +21,6 @@ changes is refused again until somebody writes its new digest here:
       why: until the team's own repository is synced
 """
 
-from __future__ import annotations
-
 import datetime
 import os
 import pathlib

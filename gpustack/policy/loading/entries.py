@@ -4,8 +4,6 @@ Solves: each of them says of every entry at once what is wrong with it, at its l
 entries are read is said here once; what tells two of them apart is the file's own.
 """
 
-from __future__ import annotations
-
 import os
 import pathlib
 from collections.abc import Callable, Iterator

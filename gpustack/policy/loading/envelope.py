@@ -4,8 +4,6 @@ Solves: what stands around the spec decides whether a file is a policy at all, a
 looked for and long before pydantic is needed. Kinds of other tools are recognised in `foreign.py`.
 """
 
-from __future__ import annotations
-
 import difflib
 import pathlib
 from dataclasses import dataclass, field

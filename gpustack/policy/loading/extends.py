@@ -8,8 +8,6 @@ A name is only ever a file name in that one folder. Paths would let a policy rea
 it, which in CI is somebody else's.
 """
 
-from __future__ import annotations
-
 import difflib
 import functools
 import os

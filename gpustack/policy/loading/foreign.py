@@ -4,8 +4,6 @@ Solves: "apiVersion must be gpustack.dev/v1alpha1" is true and leaves the reader
 running cluster, most of which could be used as it is. Imported only when a file is not a policy.
 """
 
-from __future__ import annotations
-
 import difflib
 from typing import Any
 

@@ -14,8 +14,6 @@ rules of a PrometheusRule by `alert` or `record`, and an object that says `$repl
 lower one whole; any other list, an empty one too, and any scalar is replaced.
 """
 
-from __future__ import annotations
-
 import functools
 import hashlib
 import json

@@ -4,8 +4,6 @@ Solves: a layer's list and the policy's are one list, and something has to say w
 have a name; the manifests of `extraObjects` have what the API server tells them apart by.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 from gpustack.model import Path

@@ -6,8 +6,6 @@ like it in the same section, the same name in another section, a name like it an
 does have.
 """
 
-from __future__ import annotations
-
 import difflib
 import functools
 import re

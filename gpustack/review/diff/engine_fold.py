@@ -4,8 +4,6 @@ An engine reads annotations on nearly every object, with a handful of values, an
 them come or go together, that is one block that counts them instead of a block for each value.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace

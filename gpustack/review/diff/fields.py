@@ -6,8 +6,6 @@ was replaced, and a quantity is compared by what it stands for. Where the order 
 its own: the order of init containers and of variables matters.
 """
 
-from __future__ import annotations
-
 import pathlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass

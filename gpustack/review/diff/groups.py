@@ -5,8 +5,6 @@ field is known by object, path and values; those that the same clusters have are
 common to all once, and sees at the end what only one cluster has.
 """
 
-from __future__ import annotations
-
 import functools
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -1,7 +1,5 @@
 """A list of clusters the way people write it: prod-eu-1..12, prod-us-3, and 40 of 412."""
 
-from __future__ import annotations
-
 import functools
 import re
 from collections.abc import Iterable, Sequence

@@ -11,8 +11,6 @@ hour later and is half as long is tighter, and its fields alone don't say so. Wi
 compared: how far they are apart changes twice a year.
 """
 
-from __future__ import annotations
-
 import re
 from collections import defaultdict
 from collections.abc import Mapping, Sequence

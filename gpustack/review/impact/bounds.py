@@ -3,8 +3,6 @@
 Each takes a value that changes and says whether the change is within bounds. What can't be compared is not.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import replace

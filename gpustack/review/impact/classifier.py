@@ -7,8 +7,6 @@ What becomes of pods when the reconciler's rules about them change is told rule 
 policy, and as a line of JSON, cut where it is long, they hide one that deletes pods behind others.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from typing import Any

@@ -4,8 +4,6 @@ Solves: a text of a configuration is one field of a policy, and how GPUs are sha
 the host is mounted. So it is parsed, and only fields that say counts and layouts may change.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """IMP1xx: what happens to driver pods, and so to every pod that uses a GPU on their nodes."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from typing import Any
 

@@ -3,8 +3,6 @@
 These objects are applied where the engine is, so no rule about a cluster's objects sees them (`Subject.engine`).
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from ipaddress import ip_address

@@ -1,7 +1,5 @@
 """IMP3xx, but for MIG: what the nodes of each pool advertise, before and after, and how their GPUs are shared."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple

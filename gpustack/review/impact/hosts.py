@@ -4,8 +4,6 @@ Solves: a tag or a kernel argument stands in no manifest, or in one whose effect
 of it is found by making both texts, as `gpustack nodes` prints them.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from ...cluster.autoscaling import problems

@@ -4,8 +4,6 @@ A list whose items have names is a map by them, so that a variable that moved ha
 values as a whole, and so are those of which the order or the whole is what counts: windows, taints, tolerations.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field

@@ -5,8 +5,6 @@ looks at its ConfigMap by itself (reconciler.md M2, M4). So what a new layout do
 the reconciler keeps the manager's file, a name has one content for as long as a node has it, so no restart cuts anew.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any, Literal, NamedTuple
 

@@ -1,7 +1,5 @@
 """IMP5xx: what goes, and what neither the API server nor an engine can change in place."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any

@@ -1,7 +1,5 @@
 """IMP2xx: pods that restart, their images, and what they may do to their node."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterator
 

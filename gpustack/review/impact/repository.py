@@ -3,8 +3,6 @@
 The pages are rules like all others; whoever looks at the files makes the effects (`effect`).
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from .effects import Effect

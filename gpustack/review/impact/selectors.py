@@ -5,8 +5,6 @@ requirement is asked by itself, whatever else its selector wants: if none of the
 selectors does.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple

@@ -4,8 +4,6 @@ Solves: a list of what is dangerous is never whole. So what is harmless is liste
 whatever isn't listed is power. The lists are data (catalog/data/tiers.yaml), the bounds code (bounds.py).
 """
 
-from __future__ import annotations
-
 import fnmatch
 from collections.abc import Sequence
 from dataclasses import dataclass

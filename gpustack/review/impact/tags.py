@@ -4,8 +4,6 @@ Solves: a tag is a name that its registry gives to whatever it likes, so what ru
 version that a tag names as long as nobody pulls it anew.
 """
 
-from __future__ import annotations
-
 import re
 from typing import Any
 

@@ -8,8 +8,6 @@ tiers.yaml, that of an object that no component makes by classifier.py, that of 
 effects.py takes the lowest.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 

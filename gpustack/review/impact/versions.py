@@ -1,7 +1,5 @@
 """IMP7xx: steps between releases of the GPU stack, driver branches and versions of Kubernetes."""
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Iterator
 

@@ -2,8 +2,6 @@
 and the change groups, each folded to a line that says how many clusters it is in.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 
 from ..accepted import agreement

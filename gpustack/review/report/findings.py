@@ -2,8 +2,6 @@
 which whoever reads the report hasn't got.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator, Sequence
 

@@ -5,8 +5,6 @@ tables with scopes that scroll by keyboard, focus that is seen, colours that are
 well without its script, which only adds the filter. Page, styles and script are files in review/templates/.
 """
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import html

@@ -4,8 +4,6 @@ Versions are those of the images that are rendered, so what a policy says in vai
 digest is called is.
 """
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence

@@ -1,7 +1,5 @@
 """GPUs and how they are cut: a picture for all clusters that cut them alike."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from ...policy.language.spec import ClusterPolicySpec

@@ -1,7 +1,5 @@
 """HTML, CSS, JavaScript and SVG of the report and of pictures: files that editors and linters know as what they are."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable
 from functools import cache

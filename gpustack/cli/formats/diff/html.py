@@ -1,7 +1,5 @@
 """One HTML file, which needs nothing but a browser."""
 
-from __future__ import annotations
-
 from ....review.report import changes, frame
 from ....review.templates import each
 from . import Compared, head, missing, verdict

@@ -7,8 +7,6 @@ a thousand others. The bytes for the lines are set aside before anything else is
 that they always fit into SMALLEST.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterator, Sequence
 from itertools import zip_longest

@@ -1,7 +1,5 @@
 """For a terminal; with colours where one is behind standard output."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Iterator, Sequence
 

@@ -1,7 +1,5 @@
 """One diff that tools colour: a file for each group. What the changes do stands before it, as text that they skip."""
 
-from __future__ import annotations
-
 from ....review.diff.present import blocks
 from ....review.diff.ranges import fold
 from ....review.diff.sides import within
