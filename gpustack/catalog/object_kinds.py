@@ -5,8 +5,6 @@ and which CustomResourceDefinitions it can bring along.
 lie with the components that need them (components/crds/); a test compares the two.
 """
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple

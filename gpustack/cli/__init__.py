@@ -9,8 +9,6 @@ standard error alone that can't, the verdict stays (streams.py).
 With `--format json` an error too is a JSON document on standard output: the exit code and the findings.
 """
 
-from __future__ import annotations
-
 import argparse
 import contextlib
 import errno

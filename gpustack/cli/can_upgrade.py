@@ -4,8 +4,6 @@ The policies are judged as `lint` does it, as they are and as they would be (rev
 answer, beside what is known of images, kernels and support tables. Nothing is written.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 

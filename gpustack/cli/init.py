@@ -4,8 +4,6 @@ What it writes are the files below templates/, with the versions put in; `dot-` 
 have meant something in this repository, and what ends with `.in` is a program of the new one, not a module of ours.
 """
 
-from __future__ import annotations
-
 import argparse
 import contextlib
 import os

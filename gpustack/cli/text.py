@@ -1,7 +1,5 @@
 """Findings as text: place and sentence first, then the line itself, why it matters and what to do."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -1,7 +1,5 @@
 """The nodes of each pool: whether they are there, are labelled, have their driver, offer what the policy comes to."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass

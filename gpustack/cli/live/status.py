@@ -1,7 +1,5 @@
 """gpustack rollout status: how far each policy is, why each node waits that does, and what to do about it."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from datetime import datetime
 from typing import Any

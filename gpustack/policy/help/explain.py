@@ -5,8 +5,6 @@ people say it: driver.version, spec.driver.version, nodePools[0].os, nodePools[t
 spec.nodePools.training.os; "" is the whole spec. What nobody wrote and the language fills in is told as gpustack's own.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass

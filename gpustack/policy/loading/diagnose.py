@@ -4,8 +4,6 @@ Solves: pydantic knows the merged data only. Here its errors are led back throug
 said in the words of the person who wrote it: the text as written (1.30, not 1.3), what is wanted, and what to write.
 """
 
-from __future__ import annotations
-
 import difflib
 import re
 from collections.abc import Callable, Iterable, Iterator

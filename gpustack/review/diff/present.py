@@ -5,8 +5,6 @@ with several lines, a script or an embedded configuration, is shown as a diff of
 in several objects, an image or a toleration for example, is one block with the objects behind it.
 """
 
-from __future__ import annotations
-
 import difflib
 import json
 from collections.abc import Iterator, Sequence

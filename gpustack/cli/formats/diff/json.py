@@ -1,7 +1,5 @@
 """For programs, versioned; keys are only ever added within a version. Values of Secrets are hidden here too."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from ....review.diff.fields import FieldChange, Item
