@@ -11,11 +11,15 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import yaml
 
+from gpustack.components.plugin.configs_inputs import PLUGIN
+from gpustack.model import Finding
+from gpustack.moving.adopt import worse
 from gpustack.moving.adopt.documents import filled
 from gpustack.moving.adopt.inputs.argocd import generated
 from gpustack.policy.loading.load import load_values
@@ -267,3 +271,20 @@ def test_a_text_that_no_pool_can_say_is_kept(name: str, project: Project) -> Non
     assert spec["devicePlugin"]["config"]["name"] == "shared"
     assert spec["extraObjects"][0]["data"] == KEPT[name]
     assert [each["path"] for each in ran.json["sharing"]] == ["spec.devicePlugin.config"]
+
+
+def told(rolls: dict[str, list[str]], bodies: list[dict[str, Any]], *rules: str) -> Any:
+    """What was adopted: with ROLLS of DaemonSets, BODIES that are rendered, and findings of RULES."""
+    findings = [Finding(rule, "error", "x") for rule in rules]
+    return SimpleNamespace(rolls=rolls, bodies=bodies, findings=findings)
+
+
+def test_sharing_that_makes_anything_else_is_not_written() -> None:
+    """Pods that run and would be replaced, a rule that refuses it, or an object that isn't the configuration's."""
+    same = {"kind": "Service", "metadata": {"name": "a"}}
+    reader = {"kind": "DaemonSet", "metadata": {"name": "b"}, "spec": {"map": "shared"}}
+    before, ours = told({"b": []}, [same, reader]), json.loads(json.dumps(reader).replace("shared", PLUGIN))
+    assert worse(before, told({"b": []}, [same, ours]), "shared") == ""
+    assert worse(before, told({"b": ["spec"]}, [same, ours]), "shared") == "pods that run would be replaced: b"
+    assert worse(before, told({"b": []}, [same, ours], "GPU1"), "shared") == "it would be refused by GPU1"
+    assert worse(before, told({"b": []}, [{**same, "x": 1}, ours]), "shared") == "other objects would change: Service a"
