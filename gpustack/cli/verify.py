@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import datetime
 import functools
+import re
 import sys
 import time
 from collections import Counter
@@ -23,6 +24,13 @@ if TYPE_CHECKING:
 
 Asked = tuple[str, "Expected", Callable[[Finding], Finding]]
 """A cluster's name, what it is to be, and what gives a finding its place in the policy."""
+
+
+def service(text: str) -> str:
+    """TEXT, a Service; https: stands before the name of one that speaks that."""
+    if text and not re.fullmatch(r"[a-z0-9-]+/(https:)?[a-z0-9.-]+:[a-z0-9-]+", text):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a Service: write NAMESPACE/NAME:PORT")
+    return text
 
 
 def run(options: argparse.Namespace) -> int:
@@ -55,8 +63,8 @@ def tried(options: argparse.Namespace, expected: Expected, state: State) -> list
 def _states(options: argparse.Namespace, asked: Sequence[Asked]) -> Sequence[State | InputError]:
     """What there is of the clusters; of a fleet's the context is its own name where nothing else is said."""
     from ..api.expectations import Kind
-    from ..live import look
     from .live import connect
+    from .live.look import looked_at
 
     names, given = [name for name, _, _ in asked], options.context
     own = {head: tail for head, _, tail in (each.partition("=") for each in given) if tail and head in names}
@@ -68,7 +76,11 @@ def _states(options: argparse.Namespace, asked: Sequence[Asked]) -> Sequence[Sta
         options.context = own.get(names[0]) or "".join(plain)
         every = [Kind("v1", "Pod")] if options.trial else []  # of all namespaces: whoever uses a GPU
         return [seen(options, asked[0][1], [*asked[0][1].kinds, *every])]
-    looks = [(own.get(name, name), functools.partial(look, kinds=expected.kinds)) for name, expected, _ in asked]
+    work = functools.partial(looked_at, prometheus=options.prometheus)
+    looks = [
+        (own.get(name, name), functools.partial(work, expected=expected, kinds=expected.kinds))
+        for name, expected, _ in asked
+    ]
     return connect.at_once(options, looks)
 
 
@@ -126,12 +138,13 @@ def tell(options: argparse.Namespace, by_source: Mapping[str, Sequence[Finding]]
 
 def seen(options: argparse.Namespace, expected: Expected, kinds: Sequence[Kind]) -> State:
     """What there is of KINDS in the cluster, or of all in the files that stand for it."""
-    from ..live import look, of_files
+    from ..live import of_files
     from ..live.state import name_of
-    from .live import connect, files
+    from .live import connect, files, look
 
     if not options.sources:
-        return connect.run(options, lambda cluster: look(cluster, kinds))
+        asked = getattr(options, "prometheus", "")
+        return connect.run(options, lambda cluster: look.looked_at(cluster, expected, kinds, asked))
     paths = [path for source in options.sources for path in files.files(Path(source))]
     options.looked_at = min((path.stat().st_mtime for path in paths), default=options.looked_at)
     bodies = []

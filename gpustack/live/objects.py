@@ -13,7 +13,7 @@ from ..api.taints import excluded, kept_away, required_terms, tolerations_of
 from ..model import Body, Path, dotted
 from .nodes import Hit, busy
 from .nodes import ready as works
-from .state import State, labels
+from .state import State, labels, name_of
 
 OPERATOR = "gpu-operator"
 FIELDS = 3
@@ -49,7 +49,7 @@ def drift(rendered: Sequence[Body], state: State) -> Iterator[Hit]:
             yield Hit("LIV101", f"{name} is not there")
             continue
         changed = [*differences(body, live)]
-        if changed:
+        if changed and (kind, name_of(body)) not in state.settled:
             parts = (
                 f"{dotted(path)} is {_short(has)}, rendered {_short(want)}" for path, want, has in changed[:FIELDS]
             )

@@ -31,6 +31,10 @@ class State:
     unread: dict[Kind, str] = field(default_factory=dict)
     logs: dict[str, str] = field(default_factory=dict)
     """What containers of pods printed, by the pod's name, where files have that."""
+    prometheus: Mapping[str, Any] = field(default_factory=dict)
+    """What a Prometheus said: groups of `rules`, targets that are `up` by job, or the `error`. Empty: nobody asked."""
+    settled: set[tuple[Kind, tuple[str, str]]] = field(default_factory=set)
+    """Objects that an apply would leave as they are, as the API server says, however they look."""
 
     def of(self, kind: str, namespace: str | None = None) -> Iterator[Body]:
         """The objects of a kind, of any version; in NAMESPACE, or in all."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import socket
 import subprocess
 import sys
 import time
@@ -14,12 +15,14 @@ from typing import Any
 import pytest
 import yaml
 
+from tests.components.monitoring.test_prometheus import prometheus
 from tests.control_plane.actors import labels
 from tests.control_plane.api import Api, ApiError
 from tests.control_plane.cluster import ROOT, ControlPlane, free_ports, wait_for
 from tests.control_plane.conftest import NewControlPlane, NewKubelets
 from tests.control_plane.machine import Machine
 from tests.control_plane.manifests import DIST, apply_cluster
+from tests.control_plane.objects import pod
 from tests.control_plane.pace import Pace
 from tests.live.test_verify import documented
 from tests.project import Project, cache, project
@@ -37,8 +40,8 @@ def plane(tmp_path_factory: pytest.TempPathFactory, emulated: str) -> Iterator[C
         yield plane
 
 
-def verified(plane: ControlPlane, kubeconfig: Path | None = None) -> dict[str, list[str]]:
-    """What is found, by id; by the administrator where no KUBECONFIG is given."""
+def verified(plane: ControlPlane, kubeconfig: Path | None = None, *words: str) -> dict[str, list[str]]:
+    """What is found, by id; by the administrator where no KUBECONFIG is given, and with further WORDS."""
     command = [
         sys.executable,
         "-m",
@@ -47,6 +50,7 @@ def verified(plane: ControlPlane, kubeconfig: Path | None = None) -> dict[str, l
         CLUSTER,
         "--kubeconfig",
         str(kubeconfig or plane.kubeconfig("admin", plane.token)),
+        *words,
     ]
     done = subprocess.run(
         [*command, "--format", "json"], cwd=ROOT, env=os.environ, capture_output=True, text=True, check=False
@@ -91,6 +95,53 @@ def test_the_documented_account_sees_everything(plane: ControlPlane) -> None:
             refused()
         assert error.value.status == 403
     theirs.close()
+
+
+def here() -> str:
+    """An address of this machine that the API server's proxy doesn't refuse, as it does that of the loopback."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as one:
+        one.connect(("192.0.2.1", 9))
+        return str(one.getsockname()[0])
+
+
+def serve(plane: ControlPlane, space: str, name: str, address: str) -> None:
+    """A Service NAME, and a pod that is said to be at ADDRESS: the proxy goes to addresses of pods alone."""
+    host, _, port = address.partition(":")
+    if not plane.admin.list("Node", fields="metadata.name=elsewhere"):
+        plane.admin.create({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "elsewhere"}})
+    plane.admin.create(pod(name, space, labels={"app": name}, nodeName="elsewhere"))
+    status = {"podIP": host, "podIPs": [{"ip": host}], "phase": "Running"}
+    status |= {"conditions": [{"type": "Ready", "status": "True"}]}
+    plane.admin.patch("Pod", name, {"status": status}, space, subresource="status")
+    ports = {"selector": {"app": name}, "ports": [{"name": "web", "port": int(port)}]}
+    where = {"name": name, "namespace": space}
+    plane.admin.create({"apiVersion": "v1", "kind": "Service", "metadata": where, "spec": ports})
+
+
+def test_a_prometheus_is_asked_by_the_proxy(plane: ControlPlane, tmp_path: Path) -> None:
+    """A real one: with the rules as rendered nothing lacks, without them they are named; a Service that isn't there
+    and a login that may not use the proxy are told as that."""
+    rule = "monitoring/prometheusrule-gpustack-reconciler-alerts.yaml"
+    rendered = yaml.safe_load((DIST / CLUSTER / rule).read_text(encoding="utf-8"))["spec"]
+    space = plane.namespace("monitoring")
+    for name, rules in (("whole", rendered), ("without", {"groups": []})):
+        folder = tmp_path / name
+        folder.mkdir()
+        with prometheus(folder, rules, "127.0.0.1:9", here()) as address:
+            serve(plane, space, name, address)
+            asked = ("--prometheus", f"{space}/{name}:web")
+            wait_for(lambda asked=asked: "LIV804" not in verified(plane, None, *asked), "it answers", 60, 1)
+            told = verified(plane, None, *asked).get("LIV801", [])
+        number = len(rendered["groups"][0]["rules"])
+        assert [each.partition(": ")[2].partition(":")[0] for each in told] == (
+            [f"{number} of {number} rules are not loaded"] if name == "without" else []
+        )
+    (gone,) = verified(plane, None, "--prometheus", f"{space}/other:web")["LIV804"]
+    assert "other" in gone
+    somebody: dict[str, Any] = {"metadata": {"name": "somebody", "namespace": space}}
+    plane.admin.create({"apiVersion": "v1", "kind": "ServiceAccount", **somebody})
+    account = plane.account("somebody", space)
+    assert "forbidden" in " ".join(verified(plane, account, "--prometheus", f"{space}/whole:web")["LIV804"]).lower()
 
 
 NODES = 50

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import asyncio
 import copy
 from collections.abc import Callable
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, NamedTuple
 
 import pytest
 import yaml
 
 from gpustack.api.expectations import Kind, wanted
+from gpustack.cli.live.look import looked_at
 from gpustack.cluster.resolve import resolve
 from gpustack.live import of_files, verify
 from gpustack.live.expected import Expected
 from gpustack.live.verify import texts
 from gpustack.model import Body, Finding
 from gpustack.policy.loading.load import policy_files
+from gpustack.reconciler.shell.cluster import Forbidden
 from tests.components.common import spec
 from tests.project import ROOT, Project, cache, project
 
@@ -303,9 +307,40 @@ def test_every_text_is_needed_and_explained() -> None:
     """Each id is found by a test, and has its line on the page."""
     tested = {rule for _, rule, _, _ in FAULTS.values()} | {"LIV001", "LIV002", "LIV104", "LIV203", "LIV604"}
     tested |= {"LIV003", "LIV405", "LIV701", "LIV702"}  # below, test_host_version.py, test_trials.py
+    tested |= {"LIV801", "LIV802", "LIV803", "LIV804"}  # test_monitoring.py
     assert tested == texts().keys()
     page = (ROOT / "docs" / "verify.md").read_text(encoding="utf-8")
     assert all(f"| {rule} | {each['severity']} | {each['title']} |" in page for rule, each in texts().items())
+
+
+class Applied(NamedTuple):
+    """A cluster whose ConfigMap is not as rendered; `made` is what an apply comes to, None where it may not be."""
+
+    made: Body | None
+
+    async def list(self, kind: Any, which: Any) -> Any:
+        there = [{**RENDERED[0], "data": {"x": "2"}}] if kind.name == "ConfigMap" else []
+        return SimpleNamespace(items=there)
+
+    async def apply(self, kind: Any, name: str, body: Body, *, namespace: str, dry_run: bool) -> Any:
+        assert dry_run
+        if self.made is None:
+            raise Forbidden("may not patch", 403)
+        return SimpleNamespace(body=self.made)
+
+
+@pytest.mark.parametrize(
+    ("data", "told"),
+    [({"x": "2"}, False), ({"x": "1"}, True), (None, True)],
+    ids=["an apply leaves it so", "an apply changes it back", "who looks may not patch"],
+)
+def test_what_an_apply_comes_to(data: Body | None, told: bool) -> None:
+    """A difference that an apply would leave is none: a webhook makes it. Without the right to patch it is one."""
+    expected = Expected.of(resolve(spec(nodePools=POOLS, driver={"version": "580.126.20"})), RENDERED)
+    metadata = {**RENDERED[0]["metadata"], "managedFields": [{"manager": "gpustack"}], "resourceVersion": "8"}
+    made = {**RENDERED[0], "metadata": metadata, "data": data} if data else None
+    state = asyncio.run(looked_at(Applied(made), expected, expected.kinds))
+    assert ("LIV102" in {each.rule for each in verify(expected, state)}) == told
 
 
 def test_what_looks_like_a_fault_and_is_none() -> None:

@@ -48,7 +48,7 @@ def given(text: str) -> str:
 
 def files_stand_in(options: argparse.Namespace) -> bool:
     """Whether files are looked at instead of a cluster. InputError where a cluster is named as well."""
-    if options.sources and (options.kubeconfig or options.context):
+    if options.sources and (options.kubeconfig or options.context or getattr(options, "prometheus", "")):
         raise refusal("GPU026", "files")
     return bool(options.sources)
 

@@ -246,6 +246,24 @@ class Client:
         body = {"apiVersion": "v1", "kind": "DeleteOptions", **({"preconditions": wanted} if wanted else {})}
         await self._request("delete", kind, namespace, {}, path=(name,), body=body)
 
+    async def proxied(self, namespace: str, service: str, path: str, asked: Mapping[str, str]) -> Any:
+        """What a Service (NAME:PORT) answers to a GET of PATH by the API server's proxy. For people's programs."""
+        url = f"{_url(Kind(Object, '', 'v1', 'services', 'Service'), namespace, (service, 'proxy'))}/{path}"
+        try:
+            with transport():
+                async with (
+                    asyncio.timeout(self.timeouts.request),
+                    self._http.stream("GET", url, params=asked, headers={"Accept-Encoding": "identity"}) as answer,
+                ):
+                    text = await bounded(answer, OBJECT_BYTES)
+                    if not answer.is_success:
+                        raise ApiError(
+                            f"{service} answers with {answer.status_code}: {text[:200].decode(errors='replace')}"
+                        )
+            return msgspec.json.decode(text)
+        except (TooLarge, msgspec.MsgspecError):
+            raise ApiError(f"{service} answers with no JSON, or with too much") from None
+
     # --- requests -----------------------------------------------------------------------------------------------------
 
     async def _request(

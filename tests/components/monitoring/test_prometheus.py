@@ -107,11 +107,11 @@ def whole(path: str, _: int) -> Series:
 
 
 @contextlib.contextmanager
-def prometheus(folder: Path, rendered: Any, target: str) -> Iterator[str]:
-    """The address of a Prometheus that evaluates the RENDERED rules and scrapes TARGET, each second."""
+def prometheus(folder: Path, rendered: Any, target: str, host: str = "127.0.0.1") -> Iterator[str]:
+    """The address of a Prometheus on HOST that evaluates the RENDERED rules and scrapes TARGET, each second."""
     with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        address = f"127.0.0.1:{free.getsockname()[1]}"
+        free.bind((host, 0))
+        address = f"{host}:{free.getsockname()[1]}"
     config = {
         "global": {"scrape_interval": "1s", "evaluation_interval": "1s"},
         "rule_files": ["rules.yaml"],

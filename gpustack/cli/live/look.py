@@ -1,0 +1,58 @@
+"""Looking at a cluster with a person's rights: what is listed, what an apply would change, and what Prometheus says.
+
+An object that looks otherwise than it is rendered may be what an apply comes to all the same: the API server writes
+amounts in its own way, and webhooks change images. A dry run of that apply tells, where the login may patch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ...api.expectations import Expectation, Kind, kind_of
+from ...live.monitoring import UP
+from ...live.objects import differences
+from ...live.state import State, look, name_of, raw
+from ...model import Body
+from ...reconciler.shell.cluster import ApiError
+
+ANEW = ("managedFields", "resourceVersion", "generation")
+"""What each write changes."""
+
+
+async def looked_at(cluster: Any, expected: Expectation, kinds: Sequence[Kind], prometheus: str = "") -> State:
+    """What there is of KINDS in CLUSTER, and what the PROMETHEUS says that is named, if one is."""
+    state = await look(cluster, kinds)
+    for body in expected.rendered:
+        kind, live = kind_of(body), state.find(body)
+        if kind in state.objects and live is not None and any(differences(body, live)):
+            try:
+                made = await cluster.apply(
+                    raw(kind), live["metadata"]["name"], body, namespace=kind.namespace, dry_run=True
+                )
+            except ApiError:  # it may not, or can't: then it is as it looks
+                continue
+            if not any(differences(_kept(made.body), live)):
+                state.settled.add((kind, name_of(body)))
+    if prometheus:
+        state.prometheus = await _said(cluster, prometheus, expected.namespace)
+    return state
+
+
+def _kept(body: Mapping[str, Any]) -> Body:
+    metadata = {key: value for key, value in body["metadata"].items() if key not in ANEW}
+    return {**body, "metadata": metadata}
+
+
+async def _said(cluster: Any, prometheus: str, namespace: str) -> dict[str, Any]:
+    """Which rules the PROMETHEUS has, and how many targets in NAMESPACE answer it, or why it doesn't say so."""
+    space, _, name = prometheus.partition("/")
+    try:
+        groups = (await cluster.proxied(space, name, "api/v1/rules", {}))["data"]["groups"]
+        up = (await cluster.proxied(space, name, "api/v1/query", {"query": UP % namespace}))["data"]["result"]
+        jobs = {str(one["metric"].get("job")): float(one["value"][1]) for one in up}
+        return {"rules": [each for each in groups if isinstance(each, dict)], "up": jobs}
+    except ApiError as error:
+        return {"error": f"{prometheus}: {error}"}
+    except (AttributeError, IndexError, KeyError, TypeError, ValueError):
+        return {"error": f"{prometheus} answers, and not as a Prometheus does"}
