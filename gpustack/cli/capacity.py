@@ -15,7 +15,7 @@ from .text import as_json, columns_of, folded
 
 if TYPE_CHECKING:
     from ..cluster.capacity import PoolCapacity, Range, Total, Unit
-    from ..cluster.series import Series
+    from ..cluster.metrics import Series
 
 Pools = tuple["PoolCapacity", ...]
 Counted = tuple[str, Pools, list["Series"]]
@@ -43,8 +43,8 @@ def run(options: argparse.Namespace) -> int:
 
 def counted(paths: Iterable[Path]) -> Iterator[Counted]:
     """What is known of each cluster. Raises InputError with what is wrong with all policies."""
+    from ..cluster.metrics import series
     from ..cluster.resolve import resolve
-    from ..cluster.series import series
     from ..policy.loading.load import Memo, load
 
     memo, findings, clusters = Memo(), list[Finding](), list[Counted]()

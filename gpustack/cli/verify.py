@@ -19,8 +19,8 @@ from .refusals import refusal
 
 if TYPE_CHECKING:
     from ..api.expectations import Kind
+    from ..cluster.expectations import Expected
     from ..live import State
-    from ..live.expected import Expected
 
 Asked = tuple[str, "Expected", Callable[[Finding], Finding]]
 """A cluster's name, what it is to be, and what gives a finding its place in the policy."""
@@ -51,13 +51,12 @@ def run(options: argparse.Namespace) -> int:
 
 def tried(options: argparse.Namespace, expected: Expected, state: State) -> list[Finding]:
     """What comes of the trials that OPTIONS ask for, by what there is (STATE)."""
-    from ..live import trials
     from ..live.verify import folded, texts
-    from .live import connect
-    from .live.trials import carried_out
+    from .live import connect, trials
 
     given = getattr(trials, options.trial)(expected, state)
-    return [*folded(connect.run(options, lambda cluster: carried_out(cluster, given)), expected.namespace, texts())]
+    hits = connect.run(options, lambda cluster: trials.carried_out(cluster, given))
+    return [*folded(hits, expected.namespace, texts())]
 
 
 def _states(options: argparse.Namespace, asked: Sequence[Asked]) -> Sequence[State | InputError]:
@@ -88,9 +87,9 @@ def expectations(options: argparse.Namespace, paths: Sequence[Path]) -> list[Ask
     """What the clusters of the policies PATHS are to be."""
     import yaml
 
+    from ..cluster.expectations import Expected
     from ..cluster.resolve import resolve
     from ..compiler import fleet, sources
-    from ..live.expected import Expected
     from .live import connect
 
     connect.files_stand_in(options)  # before anything is rendered

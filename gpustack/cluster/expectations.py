@@ -1,8 +1,10 @@
-"""What `verify` holds a cluster against (api/expectations.py), by what its policy means."""
+"""What `verify` holds a cluster against (api/expectations.py), by what its policy means, of which `why` asks too."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+
+import msgspec
 
 from ..api import keys
 from ..api.expectations import Expectation, Nodes
@@ -11,6 +13,17 @@ from .autoscaling import startup_taints
 from .pool import Pool
 from .resolve import Cluster
 from .workloads import default_workload
+
+
+class Expected(Expectation, kw_only=True, frozen=True):
+    """An expectation, and the CLUSTER that it is of."""
+
+    cluster: Cluster
+
+    @classmethod
+    def of(cls, cluster: Cluster, rendered: Sequence[Body]) -> Expected:
+        """What CLUSTER is to be, with what it is RENDERED to."""
+        return cls(**msgspec.structs.asdict(expectation(cluster, rendered)), cluster=cluster)
 
 
 def expectation(cluster: Cluster, rendered: Sequence[Body]) -> Expectation:

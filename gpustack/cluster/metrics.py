@@ -1,4 +1,9 @@
-"""What the exporter serves: the policy's list of metrics, or the image's with what alerts and dashboards read."""
+"""What the exporter serves: the policy's list of metrics, or the image's with what alerts and dashboards read; and how
+many series that is, which Prometheus is billed and sized by, counted before anybody pays.
+
+The exporter has a series for each field of its list and each device: a GPU, or where that is cut each of its instances.
+Labels of pods add none at one time, but each pod that gets a device begins them anew. Errors and events come on top.
+"""
 
 from __future__ import annotations
 
@@ -8,12 +13,15 @@ from ..catalog import dcgm
 from ..policy.configurations.dcgm_csv import Metrics, read_metrics
 from ..policy.language import images
 from . import alerts, dashboards
+from .dashboards import PEERS
 from .mig_layouts import Text, text_of
 from .resolve import Cluster, resolve
 
 if TYPE_CHECKING:
     from ..policy.language.dcgm import Dcgm, DcgmExporter
     from ..policy.language.spec import ClusterPolicySpec
+    from .capacity import Range
+    from .pool import Pool
 
 KEY = "dcgm-metrics.csv"
 """The key of the ConfigMap that `dcgmExporter.config` names."""
@@ -99,3 +107,29 @@ def added_counters(cluster: Cluster) -> list[dcgm.Field]:
     read = dict.fromkeys([*by_alerts, *dashboards.counters(cluster)])
     more = [field for name in read if not (field := dcgm.field(name)).default]
     return [*default, *more] if more else []
+
+
+class Series(NamedTuple):
+    """Series of one device of a pool, of a node, and of all of them; None for what isn't known."""
+
+    device: int | None
+    node: int | None = None
+    total: Range | None = None
+
+
+def series(pool: Pool) -> Series:
+    """How many series the exporters of POOL serve. Of pairs of whole GPUs each is told of from both sides
+    (NVIDIA/dcgm-exporter, internal/pkg/collector).
+    """
+    have, gpus, nodes = served(pool.spec), pool.said.gpusPerNode, pool.said.count
+    if not telemetry(pool.spec).exporter.enabled or pool.workload != "container":
+        return Series(0, 0, (0, 0))
+    device = None if have is None else sum(kind != "label" for name, kind in have.items() if name != PEERS)
+    if device is None or gpus is None or pool.groups is None:
+        return Series(device)
+    rest = gpus - sum(len(group.indices or ()) for group in pool.groups)
+    cuts = [(rest if each.indices is None else len(each.indices), each.layout) for each in pool.groups]
+    whole = sum(number for number, cut in cuts if not cut)
+    peers = whole * (whole - 1) if have and PEERS in have else 0
+    node = device * sum(number * (sum(cut.values()) if cut else 1) for number, cut in cuts) + peers
+    return Series(device, node, (nodes.min * node, nodes.max * node) if nodes else None)

@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from ..api import keys
 from ..api.expectations import kind_of
 from ..api.objects import Taint
 from ..api.taints import excluded, kept_away, required_terms, tolerations_of
-from ..model import Body, Path, dotted
+from ..model import MONITORS, RULES, Body, Path, dotted
 from .nodes import Hit, busy
 from .nodes import ready as works
 from .state import State, labels, name_of
 
 OPERATOR = "gpu-operator"
 FIELDS = 3
-"""How many fields of an object are named."""
+"""How many fields of an object are named, or rules."""
+UP = 'sum by (job) (up{namespace="%s"})'
+"""How many targets answer, by the name of their Service: monitors take it for the job."""
 DRIVER = (keys.COMPONENT, "nvidia-driver")
 NOTHING: tuple[Any, ...] = ({}, [], "", None, False, 0)
 """What the API leaves out where it is the default."""
@@ -231,3 +234,37 @@ def of_policies(policies: Iterable[Body]) -> Iterator[Hit]:
         if waiting:
             told = ", ".join(waiting)
             yield Hit("LIV603", f"NodePolicy {name}: {told}")
+
+
+def of_prometheus(rendered: Sequence[Body], namespace: str, state: State) -> Iterator[Hit]:
+    """What it has not loaded, can't evaluate, or doesn't scrape; nothing where nobody asked it."""
+    said = state.prometheus
+    if "error" in said:
+        yield Hit("LIV804", f"{said['error']}")
+    for body in rendered if "rules" in said else ():
+        if body["kind"] in RULES:
+            yield from _loaded(body, said["rules"])
+        elif body["kind"] in MONITORS and "up" in said:
+            yield from _scraped(body, namespace, said["up"], state)
+
+
+def _loaded(body: Body, groups: Sequence[Any]) -> Iterator[Hit]:
+    what = f"{body['kind']} {'/'.join(filter(None, name_of(body)))}"
+    for group in body["spec"]["groups"]:
+        wanted = Counter(str(one.get("alert") or one.get("record")) for one in group["rules"])
+        there = [one for each in groups if each.get("name") == group["name"] for one in each.get("rules") or []]
+        lacking = wanted - Counter(str(one.get("name")) for one in there)
+        if lacking:
+            names = ", ".join([*lacking][:FIELDS])
+            yield Hit("LIV801", f"{what}: {lacking.total()} of {wanted.total()} rules are not loaded: {names}")
+        for one in there:
+            if one.get("health") == "err" and one.get("name") in wanted:
+                yield Hit("LIV802", f"{what}: {one['name']}: {one.get('lastError')}")
+
+
+def _scraped(body: Body, namespace: str, up: Mapping[str, float], state: State) -> Iterator[Hit]:
+    app = body["spec"]["selector"].get("matchLabels", {}).get("app")
+    pods = sum(labels(pod).get("app") == app and ready(pod) for pod in state.of("Pod", namespace))
+    if up.get(str(app), 0) < pods:
+        what = f"{body['kind']} {'/'.join(filter(None, name_of(body)))}"
+        yield Hit("LIV803", f"{what}: {up.get(str(app), 0):g} of {pods} pods that are ready answer")

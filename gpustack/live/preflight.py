@@ -10,17 +10,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..api import keys
 from ..api.expectations import Kind, kind_of
-from ..catalog import gpus, nfd, oses
+from ..catalog import _data, gpus, nfd, oses
 from ..checks.rule import rules_over
+from ..cluster.expectations import Expected
 from ..cluster.pool import ENGINES, Pool
 from ..cluster.scheduling import excluded
 from ..model import SEVERITIES, Body, Finding
-from . import nodes, reports
-from .expected import Expected
+from . import nodes
 from .nodes import Hit
 from .objects import OPERATOR, of_kinds, repelled
 from .state import State, labels, name_of
@@ -41,7 +43,7 @@ SHARE = 0.1
 
 
 class Seen(NamedTuple):
-    """What a node of POOL has, by the names of a pool's fields (reports.told has two more), and the TEXT brought."""
+    """What a node of POOL has, by the names of a pool's fields (`printed` has two more), and the TEXT brought."""
 
     pool: Pool
     node: str
@@ -61,7 +63,7 @@ def preflight(
         name = node["metadata"]["name"]
         text = f"{brought.get(name, '')}\n{modules.get(name, '')}"
         if pool := _pool_of(expected.cluster.pools, node):
-            seen.append(Seen(pool, name, told(node) | reports.told(text), text))
+            seen.append(Seen(pool, name, told(node) | printed(text), text))
             hits += [Hit("LIV204", why, name)] if (why := nodes.unready(node)) else []
             hits += _tolerated(expected, node)
     for pool, wanted in zip(expected.cluster.pools, expected.pools, strict=True):
@@ -70,12 +72,12 @@ def preflight(
         hits += [] if there else [Hit("PRE202", f"no node is known to be of the pool {pool.name}", path=pool.path)]
     hits += [] if expected.cluster.pools else [Hit("PRE202", "the policy names no pools", path="spec.nodePools")]
     for name in brought.keys() - {each.node for each in seen}:
-        has = reports.told(brought[name])
+        has = printed(brought[name])
         own = [each for each in expected.cluster.pools if each.said.gpuProduct == has.get("gpuProduct", "")]
         seen += [Seen(each, name, has, brought[name]) for each in own]
         hits += [] if own else [Hit("PRE310", f"no node is called {name}, and no pool has its GPUs")]
-    hits += (hit for each in seen for hit in (*_otherwise(each), *reports.signs(each.pool, each.node, each.text)))
-    findings = [*folded(hits, expected.namespace, {**texts(), **reports.facts()["texts"]})]
+    hits += (hit for each in seen for hit in (*_otherwise(each), *signs(each.pool, each.node, each.text)))
+    findings = [*folded(hits, expected.namespace, {**texts(), **facts()["texts"]})]
     findings += _of_rules(expected.cluster.spec, seen, counts)
     return sorted(dict.fromkeys(findings), key=lambda each: SEVERITIES.index(each.severity))
 
@@ -173,7 +175,7 @@ def _others(expected: Expected, state: State) -> Iterator[Hit]:
             continue
         images = [each.get("image") for key in ("containers", "initContainers") for each in pod.get(key) or []]
         text = " ".join([body["metadata"]["name"], *map(str, images)])
-        section = next((key for key, sign in reports.facts()["others"].items() if re.search(sign, text)), "")
+        section = next((key for key, sign in facts()["others"].items() if re.search(sign, text)), "")
         if section and _does(expected, section):
             yield Hit("PRE102", f"DaemonSet {'/'.join(name_of(body))} does what {section} of the policy will do")
 
@@ -222,3 +224,46 @@ def _with(spec: ClusterPolicySpec, seen: Seen) -> ClusterPolicySpec:
         has["driver"] = DriverSettings(hostVersion=version)
     pools = [said.model_copy(update=has) if each.name == said.name else each for each in spec.nodePools]
     return spec.model_copy(update={"nodePools": pools})
+
+
+@cache
+def facts() -> Any:
+    """The data file of preflight: texts of findings, programs of others, what a host tells."""
+    return _data.read(Path(__file__).with_name("preflight.yaml"))
+
+
+def asked_of(pool: Pool) -> Iterator[str]:
+    """What has to be known of the hosts of POOL, by the names of the data file."""
+    if pool.workload != "container":
+        yield from ("iommu",) if pool.workload == "vm-passthrough" else ()
+        return
+    yield "mig-mode" if pool.said.sharing.mig is not None else "no-mig-mode"
+    if pool.driver is not None:
+        yield from ("nouveau",) if pool.driver.precompiled else ("nouveau", "secure-boot", "headers")
+    elif pool.product is not None and pool.product.nvswitch:
+        yield from ("fabric-manager", "fabric")
+
+
+def signs(pool: Pool, node: str, text: str) -> Iterator[Hit]:
+    """What TEXT, all that was brought from NODE of POOL, tells, and what it does not tell."""
+    unknown = []
+    for key in asked_of(pool):
+        said = facts()["hosts"][key]
+        if match := re.search(said["bad"], text, re.MULTILINE):
+            yield Hit(said["id"], " ".join(match[0].split()), node, pool.path)
+        elif not re.search(said["looked"], text, re.MULTILINE):
+            unknown.append(said["called"])
+    if unknown:
+        yield Hit("PRE309", f"not looked at: {', '.join(unknown)}", node)
+
+
+def printed(text: str) -> dict[str, Any]:
+    """What an output of nvidia-smi in TEXT tells, by the names of a pool's fields; `hostVersion` is the driver's, and
+    `memory` is in GiB. Empty where there is none in it."""
+    products = re.findall(r"<product_name>([^<]*)<", text)
+    driver = re.search(r"<driver_version>([^<]*)<", text)
+    memory = re.search(r"<fb_memory_usage>\s*<total>\s*(\d+) MiB", text)
+    if not products or not driver:
+        return {}
+    known = {"gpuProduct": products[0].replace(" ", "-"), "gpusPerNode": len(products), "hostVersion": driver[1]}
+    return known | ({"memory": int(memory[1]) / 1024} if memory else {})

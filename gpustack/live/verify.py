@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from ..api.expectations import Expectation
 from ..catalog import _data
 from ..model import SEVERITIES, Finding, InputError
-from . import monitoring, nodes, objects
+from . import nodes, objects
 from .state import State
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ def verify(expected: Expectation, state: State) -> list[Finding]:
     hits += objects.missing(expected.namespace, state)
     hits += objects.of_pods(expected.namespace, state)
     hits += objects.of_policies(state.of("NodePolicy"))
-    hits += monitoring.of_prometheus(expected.rendered, expected.namespace, state)
+    hits += objects.of_prometheus(expected.rendered, expected.namespace, state)
     return sorted(folded(hits, expected.namespace, texts()), key=lambda each: SEVERITIES.index(each.severity))
 
 

@@ -18,11 +18,11 @@ from typing import Any
 from ..api import keys
 from ..api.objects import count
 from ..catalog import _data
+from ..cluster.expectations import Expected
 from ..cluster.scheduling import excluded, kept_away, tolerations_of
 from ..model import Body, Finding
 from ..tenants.tenants import findings as of_tenants
 from ..tenants.tenants import pods_in, tenants_of
-from .expected import Expected
 from .nodes import has_gpu, of_pools
 from .nodes import ready as works
 from .objects import missing, of_pods, of_policies, ready, taints_of

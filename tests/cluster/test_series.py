@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from gpustack.cluster.metrics import Series, series
 from gpustack.cluster.resolve import resolve
-from gpustack.cluster.series import Series, series
 from tests.components.common import spec
 
 H100 = {"name": "a", "os": "ubuntu22.04", "gpuProduct": "NVIDIA-H100-80GB-HBM3", "gpusPerNode": 8}

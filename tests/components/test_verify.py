@@ -9,12 +9,12 @@ import pytest
 
 from gpustack.api.expectations import kind_of
 from gpustack.catalog import kubernetes
+from gpustack.cluster.expectations import Expected
 from gpustack.cluster.resolve import resolve
 from gpustack.compiler.validate import validate
 from gpustack.components.verify import verify_inputs
 from gpustack.components.verify.verify import Verify
 from gpustack.live import __main__ as program
-from gpustack.live.expected import Expected
 from gpustack.live.state import of_files
 from gpustack.live.verify import verify
 from gpustack.model import Body, FindingsError

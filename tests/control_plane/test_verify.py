@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import socket
@@ -118,6 +119,11 @@ def serve(plane: ControlPlane, space: str, name: str, address: str) -> None:
     plane.admin.create({"apiVersion": "v1", "kind": "Service", "metadata": where, "spec": ports})
 
 
+def answers(plane: ControlPlane, *asked: str) -> bool:
+    """Whether the Prometheus that is ASKED does."""
+    return "LIV804" not in verified(plane, None, *asked)
+
+
 def test_a_prometheus_is_asked_by_the_proxy(plane: ControlPlane, tmp_path: Path) -> None:
     """A real one: with the rules as rendered nothing lacks, without them they are named; a Service that isn't there
     and a login that may not use the proxy are told as that."""
@@ -130,7 +136,7 @@ def test_a_prometheus_is_asked_by_the_proxy(plane: ControlPlane, tmp_path: Path)
         with prometheus(folder, rules, "127.0.0.1:9", here()) as address:
             serve(plane, space, name, address)
             asked = ("--prometheus", f"{space}/{name}:web")
-            wait_for(lambda asked=asked: "LIV804" not in verified(plane, None, *asked), "it answers", 60, 1)
+            wait_for(functools.partial(answers, plane, *asked), "it answers", 60, 1)
             told = verified(plane, None, *asked).get("LIV801", [])
         number = len(rendered["groups"][0]["rules"])
         assert [each.partition(": ")[2].partition(":")[0] for each in told] == (

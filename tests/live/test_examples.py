@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 import yaml
 
+from gpustack.cluster.expectations import Expected
 from gpustack.cluster.resolve import resolve
 from gpustack.live import of_files, verify
-from gpustack.live.expected import Expected
 from gpustack.live.why import KINDS, Target, why
 from gpustack.policy.loading.load import load, policy_files
 from tests.live.healthy import NODES, cluster

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from gpustack.checks.rule import all_rules
+from gpustack.cluster.expectations import Expected
 from gpustack.cluster.resolve import resolve
 from gpustack.live import of_files, verify
-from gpustack.live.expected import Expected
 from tests.checks.snippets import loaded
 from tests.components.common import spec
 from tests.live.test_verify import POOLS, node

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from gpustack.live import of_files
-from gpustack.live.monitoring import of_prometheus
+from gpustack.live.objects import of_prometheus
 from gpustack.model import Body
 
 NS = "gpu-operator"

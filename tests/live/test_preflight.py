@@ -11,12 +11,11 @@ import pytest
 import yaml
 
 from gpustack.catalog import oses
+from gpustack.cluster.expectations import Expected
 from gpustack.cluster.resolve import resolve
 from gpustack.compiler.judge import due
 from gpustack.live import of_files
-from gpustack.live.expected import Expected
-from gpustack.live.preflight import preflight
-from gpustack.live.reports import facts
+from gpustack.live.preflight import facts, preflight
 from gpustack.model import Body, Finding
 from gpustack.policy.loading.load import load, policy_files
 from tests.components.common import spec

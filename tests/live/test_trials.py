@@ -11,12 +11,12 @@ import pytest
 
 from gpustack.catalog import kubernetes
 from gpustack.cli.live import trials as carried
+from gpustack.cli.live.trials import GIVEN_UP, Trial, acceptance, smoke
+from gpustack.cluster.expectations import Expected
 from gpustack.cluster.resolve import resolve
 from gpustack.compiler.validate import validate
-from gpustack.live.expected import Expected
 from gpustack.live.nodes import Hit
 from gpustack.live.state import of_files
-from gpustack.live.trials import GIVEN_UP, Trial, acceptance, smoke
 from gpustack.model import Body
 from gpustack.reconciler.shell.cluster import Conflict, NotFound
 from tests.components.common import spec
@@ -65,6 +65,17 @@ def test_an_idle_node_is_tried() -> None:
     assert "gpu-operator-validator" in container["image"] or container["image"].startswith("nvcr.io/")
     assert container["securityContext"]["capabilities"] == {"drop": ["ALL"]}
     assert "priorityClassName" not in pod
+
+
+def test_a_network_card_is_no_gpu() -> None:
+    """The network operator's resources have NVIDIA's domain too; a program gets a GPU, and a longer one nothing else."""
+    made = node("a")
+    made["status"]["allocatable"] = {"nvidia.com/hostdev": "8", "nvidia.com/gpu": "8"}
+    made["spec"]["taints"] = [NEW]
+    for what, number in ((smoke, "1"), (acceptance, "8")):
+        (trial,) = given([made], what)
+        assert isinstance(trial, Trial)
+        assert trial.body["spec"]["containers"][0]["resources"] == {"limits": {"nvidia.com/gpu": number}}
 
 
 def busy(**metadata: Any) -> Body:

@@ -13,9 +13,9 @@ import yaml
 
 from gpustack.api.expectations import Kind, wanted
 from gpustack.cli.live.look import looked_at
+from gpustack.cluster.expectations import Expected
 from gpustack.cluster.resolve import resolve
 from gpustack.live import of_files, verify
-from gpustack.live.expected import Expected
 from gpustack.live.verify import texts
 from gpustack.model import Body, Finding
 from gpustack.policy.loading.load import policy_files

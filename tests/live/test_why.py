@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
+from gpustack.cluster.expectations import Expected
 from gpustack.cluster.resolve import resolve
 from gpustack.live import of_files
-from gpustack.live.expected import Expected
 from gpustack.live.why import Target, facts, why
 from gpustack.model import Body, Finding
 from tests.components.common import spec

@@ -11,9 +11,8 @@ from ...catalog import alerts as known
 from ...catalog import dashboards as graphs
 from ...catalog import dcgm
 from ...cluster import alerts, dashboards
-from ...cluster.metrics import listed, served, telemetry
+from ...cluster.metrics import listed, series, served, telemetry
 from ...cluster.resolve import Cluster
-from ...cluster.series import series
 from ...model import MONITORS, RULES, Body, few
 from ...policy.configurations.dcgm_csv import Row
 from ...policy.language.dcgm import Dcgm, DcgmExporter

@@ -10,8 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ...api.expectations import Expectation, Kind, kind_of
-from ...live.monitoring import UP
-from ...live.objects import differences
+from ...live.objects import UP, differences
 from ...live.state import State, look, name_of, raw
 from ...model import Body
 from ...reconciler.shell.cluster import ApiError

@@ -15,8 +15,8 @@ from typing import ClassVar
 from ...catalog import alerts as known
 from ...model import Body, Stage, docs
 from ..component import Component
+from ..parts.monitoring import prometheus_rule
 from .alerts_inputs import AlertsInputs, PoolInputs, RuleInputs
-from .openshift_monitoring import prometheus_rule
 
 NAME = "gpustack-alerts"
 SERIES = "gpustack:"

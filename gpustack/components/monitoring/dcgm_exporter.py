@@ -14,8 +14,8 @@ from ...model import Body
 from ..component import Component
 from ..parts.common_inputs import Common
 from ..parts.daemonset import daemonset
-from ..parts.kube import config_map, grant, rule, service, service_monitor
-from ..parts.monitoring import monitor_for
+from ..parts.kube import config_map, grant, rule, service
+from ..parts.monitoring import operators_rule, service_monitor
 from ..parts.operand import main_container, operand_access, operand_pod
 from ..parts.pod import PRIVILEGED, Container, Env, Pod, Volume, http_probe, sparse
 from ..parts.scc import scc
@@ -24,7 +24,6 @@ from ..scripts import entrypoint, script
 from .dcgm import NAME as DCGM
 from .dcgm import PORT as DCGM_PORT
 from .monitoring_inputs import DcgmExporterInputs, Monitor, Relabelling
-from .openshift_monitoring import operators_rule
 
 NAME = "nvidia-dcgm-exporter"
 READ_PODS = "nvidia-dcgm-exporter-read-pods"
@@ -92,10 +91,16 @@ def monitor(common: Common, options: Monitor, name: str = NAME) -> Body:
         honorLabels=options.honor_labels or None,
         relabelings=[{"action": "replace", **relabeling} for relabeling in options.relabelings],
     )
-    made = service_monitor(
-        name, common.namespace, port="gpu-metrics", job_label="app", endpoint=endpoint, labels=options.labels
+    return service_monitor(
+        name,
+        common.namespace,
+        port="gpu-metrics",
+        number=PORT,
+        job_label="app",
+        endpoint=endpoint,
+        labels=options.labels,
+        reader=options.reader,
     )
-    return monitor_for(options.reader, made, PORT)
 
 
 def reads_pods(inputs: DcgmExporterInputs) -> bool:

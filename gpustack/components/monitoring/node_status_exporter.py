@@ -6,18 +6,18 @@ It waits for nothing, because a node whose driver never comes up is what it is t
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 from ...api import keys
 from ...model import Body
 from ..component import Component
 from ..parts.daemonset import RUN_NVIDIA, daemonset, host_root
-from ..parts.kube import rule, service, service_monitor
-from ..parts.monitoring import monitor_for
+from ..parts.kube import rule, service
+from ..parts.monitoring import operators_rule, service_monitor
 from ..parts.operand import main_container, operand_access
 from ..parts.pod import PRIVILEGED_ROOT, Env, Pod
 from ..parts.scc import scc
 from .monitoring_inputs import NodeStatusExporterInputs
-from .openshift_monitoring import operators_rule
 
 NAME = "nvidia-node-status-exporter"
 LABELS = {"app": NAME}
@@ -39,9 +39,9 @@ class NodeStatusExporter(Component[NodeStatusExporterInputs]):
         scraped = {"prometheus.io/scrape": "true"}
         yield service(NAME, common.namespace, port_name="node-status", port=PORT, annotations=scraped)
         if inputs.monitoring:
-            labels = inputs.monitoring_labels
-            made = service_monitor(NAME, common.namespace, port="node-status", job_label="node-status", labels=labels)
-            yield monitor_for(inputs.monitoring, made, PORT)
+            read: dict[str, Any] = {"labels": inputs.monitoring_labels, "reader": inputs.monitoring}
+            name = "node-status"
+            yield service_monitor(NAME, common.namespace, port=name, number=PORT, job_label=name, **read)
         if inputs.rules:
             yield operators_rule("node_alerts", f"{NAME}-alerts", common.namespace, inputs.monitoring_labels)
         annotations = {keys.SCC: NAME}

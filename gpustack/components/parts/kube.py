@@ -136,29 +136,6 @@ def service(
     }
 
 
-def service_monitor(
-    name: str,
-    namespace: str,
-    *,
-    port: str,
-    job_label: str,
-    endpoint: Mapping[str, Any] | None = None,
-    labels: Mapping[str, str] | None = None,
-) -> Body:
-    """A ServiceMonitor for the Service NAME: scrapes /metrics at PORT. ENDPOINT has further fields of the endpoint."""
-    return {
-        "apiVersion": "monitoring.coreos.com/v1",
-        "kind": "ServiceMonitor",
-        "metadata": metadata(name, namespace, labels={"app": name, **(labels or {})}),
-        "spec": {
-            "endpoints": [{"port": port, "path": "/metrics", **(endpoint or {})}],
-            "jobLabel": job_label,
-            "namespaceSelector": {"matchNames": [namespace]},
-            "selector": {"matchLabels": {"app": name}},
-        },
-    }
-
-
 def most(*resources: dict[str, Any] | None) -> dict[str, Any] | None:
     """For each resource the largest of RESOURCES' requests and the largest of their limits; None where all are empty.
 

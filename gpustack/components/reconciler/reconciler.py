@@ -8,16 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from string import Template
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from ...api import keys
 from ...catalog import alerts as known
 from ...catalog import health
 from ...model import Body, Stage, docs
 from ..component import Component
-from ..monitoring.openshift_monitoring import prometheus_rule
-from ..parts.kube import access, config_map, grant_here, metadata, rule, service, service_monitor
-from ..parts.monitoring import monitor_for
+from ..parts.kube import access, config_map, grant_here, metadata, rule, service
+from ..parts.monitoring import prometheus_rule, service_monitor
 from ..parts.pod import RESTRICTED, Container, Env, Pod, http_probe, sparse
 from .guards import admission_policies, flow_schema
 from .reconciler_inputs import ReconcilerInputs
@@ -63,9 +62,8 @@ class Reconciler(Component[ReconcilerInputs]):
         if inputs.log_monitor:
             yield config_map(MONITOR, inputs.log_monitor, {f"{MONITOR}.json": health.monitor()})
         if inputs.monitoring:
-            labels = inputs.monitoring_labels
-            made = service_monitor(NAME, inputs.namespace, port="metrics", job_label="app", labels=labels)
-            yield monitor_for(inputs.monitoring, made, PORT)
+            read: dict[str, Any] = {"labels": inputs.monitoring_labels, "reader": inputs.monitoring}
+            yield service_monitor(NAME, inputs.namespace, port="metrics", number=PORT, job_label="app", **read)
             if inputs.alerts:
                 yield alerts(NAME, inputs)
 
