@@ -68,7 +68,7 @@ def test_an_idle_node_is_tried() -> None:
 
 
 def test_a_network_card_is_no_gpu() -> None:
-    """The network operator's resources have NVIDIA's domain too; a program gets a GPU, and a longer one nothing else."""
+    """The network operator's resources have NVIDIA's domain too; a program gets a GPU, a longer one nothing else."""
     made = node("a")
     made["status"]["allocatable"] = {"nvidia.com/hostdev": "8", "nvidia.com/gpu": "8"}
     made["spec"]["taints"] = [NEW]

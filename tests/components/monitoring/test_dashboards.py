@@ -310,6 +310,16 @@ SHOWN: list[tuple[str, list[Series], dict[str, float]]] = [
     ),
     (IDLE, [gpu(BUSY, "0.5x50 0x130", "a0", **TEAM)], {TRAINER: 1}),
     (IDLE, [gpu(BUSY, "0.5x70 0x130", "a0", **TEAM)], {}),
+    # An exporter that two jobs scrape, or that was started anew within the hour, has each device once.
+    (IDLE, [gpu(BUSY, "0", "a0", job=job, **TEAM) for job in ("one", "two")], {TRAINER: 1}),
+    (
+        IDLE,
+        [
+            gpu(BUSY, "0.5x90 stale", "a0", instance="1", **TEAM),
+            gpu(BUSY, "_x92 0x60", "a0", instance="2", **TEAM),
+        ],
+        {},
+    ),
     ("cluster: Offered and requested A", [node("a0"), node("a1", gpus="7")], {'{resource="nvidia_com_gpu"}': 15}),
     # Two copies of the reconciler tell of the same nodes.
     (
