@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from ..api.expectations import Kind, kind_of
@@ -35,6 +36,16 @@ class State:
     """What a Prometheus said: groups of `rules`, targets that are `up` by job, or the `error`. Empty: nobody asked."""
     settled: set[tuple[Kind, tuple[str, str]]] = field(default_factory=set)
     """Objects that an apply would leave as they are, as the API server says, however they look."""
+
+    @cached_property
+    def events(self) -> Mapping[tuple[str, str], list[str]]:
+        """What events say, by namespace and name of what they are about: reason and message."""
+        said: dict[tuple[str, str], list[str]] = {}
+        for each in self.of("Event"):
+            about = (each.get("regarding") or each.get("involvedObject") or {}).get("name", "")
+            text = f"{each.get('reason')} {each.get('note') or each.get('message')}"
+            said.setdefault((name_of(each)[0], about), []).append(text)
+        return said
 
     def of(self, kind: str, namespace: str | None = None) -> Iterator[Body]:
         """The objects of a kind, of any version; in NAMESPACE, or in all."""

@@ -37,6 +37,8 @@ SENTENCE = re.compile(r"NVRM:[^\n]*(?:\n\s*NVRM:\s+(?:[a-z]|System)[^\n]*)+")
 """What the kernel's driver says over several lines."""
 LINE = 1 << 12
 """Letters of each end of a line that are looked at: in one long line words may begin everywhere."""
+VARYING = re.compile(r"[0-9a-f-]*[0-9][0-9a-f-]*")
+"""Times, numbers and UIDs, by which messages of one cause differ."""
 WINDOW = 300
 """Letters of a line that are shown."""
 
@@ -127,26 +129,21 @@ def _faults(state: State, name: str) -> Iterator[Finding]:
 
 
 def _daemons(expected: Expected, state: State, body: Body) -> Iterator[Finding]:
-    """What `verify` finds of a DaemonSet, and why its pods are not ready: one of each reason, with its node."""
+    """What `verify` finds of a DaemonSet, and why its pods are not ready: each reason once, with the nodes."""
     name = f"DaemonSet {body['metadata'].get('namespace')}/{body['metadata']['name']}"
     yield from (each for each in verify(expected, state) if name in each.what)
     wanted = (body.get("status") or {}).get("desiredNumberScheduled")
     if wanted is None or wanted > (body["status"].get("numberReady") or 0):
-        yield from _signs(_app(body), "\n".join(_events(state, body)))
-    for pod in _pods_of(state, body):
-        node = (pod.get("spec") or {}).get("nodeName") or "no node yet"
-        yield from (replace(each, what=f"{node}: {each.what}") for each in _pod(expected, state, pod))
-
-
-def _pods_of(state: State, owner: Body) -> Iterator[Body]:
-    """The pods of a DaemonSet that are not ready, one for each reason."""
-    seen = set()
-    for pod in state.of("Pod", owner["metadata"].get("namespace")):
+        yield from _signs(_app(body), "\n".join(state.events.get(name_of(body), [])))
+    alike: dict[tuple[str, str], tuple[Finding, list[str]]] = {}
+    for pod in state.of("Pod", body["metadata"].get("namespace")):
         owners = {each.get("uid") for each in pod["metadata"].get("ownerReferences") or []}
-        waits = str([[*_states(pod)], (pod.get("status") or {}).get("phase")])
-        if owner["metadata"].get("uid") in owners and not ready(pod) and waits not in seen:
-            seen.add(waits)
-            yield pod
+        if body["metadata"].get("uid") in owners and not ready(pod):
+            for each in _pod(expected, state, pod):
+                said = VARYING.sub("", each.what.replace(pod["metadata"]["name"], ""))
+                node = (pod.get("spec") or {}).get("nodeName") or "no node yet"
+                alike.setdefault((each.rule, said), (each, []))[1].append(node)
+    yield from (replace(each, what=f"{some(nodes)}: {each.what}") for each, nodes in alike.values())
 
 
 def _app(body: Body) -> str:
@@ -160,7 +157,7 @@ def _pod(expected: Expected, state: State, pod: Body, log: str = "") -> Iterator
     texts = [*(text for _, text in _states(pod)), f"{status.get('reason')}: {status.get('message')}"]
     again = any(each.get("lastState") for each in status.get("containerStatuses") or [])
     if again or not ready(pod):  # what was amiss while a pod came up, its events tell for an hour more
-        texts += _events(state, pod)
+        texts += state.events.get((space, name), [])
     told = [*_signs(_app(pod), "\n".join([log, *texts, "" if ready(pod) else state.logs.get(name, "")]))]
     yield from told
     if not placed and status.get("phase", "Pending") == "Pending":
@@ -180,15 +177,6 @@ def _pod(expected: Expected, state: State, pod: Body, log: str = "") -> Iterator
 
 def _works(container: Mapping[str, Any]) -> bool:
     return "running" in (container.get("state") or {})
-
-
-def _events(state: State, body: Body) -> list[str]:
-    """What events say of BODY: reason and message."""
-    return [
-        f"{each.get('reason')} {each.get('note') or each.get('message')}"
-        for each in state.of("Event", body["metadata"].get("namespace") or "default")
-        if (each.get("regarding") or each.get("involvedObject") or {}).get("name") == body["metadata"]["name"]
-    ]
 
 
 def _states(pod: Body) -> Iterator[tuple[str, str]]:
@@ -242,7 +230,7 @@ def _pending(expected: Expected, state: State, pod: Body) -> Iterator[Finding]:
     wanted: Mapping[str, int] = next((each.wanted for each in tenants_of(pod, pods_in(pod), offer)), {})
     reasons: dict[str, list[str]] = {}
     holders: dict[str, dict[str, None]] = {}
-    holding = taken(state, wanted)
+    holding = taken(state, wanted) if wanted else {}
     for node in state.of("Node") if wanted else ():
         if has_gpu(node):
             why_not, who = _refuses(node, pod, wanted, holding)

@@ -314,7 +314,7 @@ def test_a_policy_is_asked_what_it_says_of_itself() -> None:
 
 
 def test_a_daemonset_is_asked_by_its_pods() -> None:
-    """One of each reason."""
+    """Each reason once, with the nodes, though kubelets write pods' names, UIDs and times into it; another one beside."""
     daemons = {
         "apiVersion": "apps/v1",
         "kind": "DaemonSet",
@@ -322,11 +322,16 @@ def test_a_daemonset_is_asked_by_its_pods() -> None:
     }
     pods = []
     for number in range(3):
-        pod = of_stack("web", **waiting("ErrImagePull", "401 Unauthorized"))
+        said = f"back-off {number}m0s pulling for pod=p{number}_gpu-operator(4fa{number}-11c{number}): 401 Unauthorized"
+        pod = of_stack("web", **waiting("ErrImagePull", said))
         pod["metadata"] |= {"name": f"p{number}", "ownerReferences": [{"uid": "1"}]}
+        pod["spec"]["nodeName"] = "abc"[number]
         pods.append(pod)
     (found,) = told([*nodes(), daemons, *pods], Target("DaemonSet", "d", "gpu-operator"))
-    assert found.rule == "WHY232"
+    assert (found.rule, found.what.partition(":")[0]) == ("WHY232", "a, b, c")
+    pods[2]["status"] = waiting("CreateContainerError", "no space left on device")
+    both = told([*nodes(), daemons, *pods], Target("DaemonSet", "d", "gpu-operator"))
+    assert [(each.rule, each.what.partition(":")[0]) for each in both] == [("WHY232", "a, b"), ("WHY207", "c")]
 
 
 def test_what_is_not_known_is_said() -> None:
