@@ -11,7 +11,7 @@ from ..api import keys
 from ..api.expectations import kind_of
 from ..api.objects import Taint
 from ..api.taints import excluded, kept_away, required_terms, tolerations_of
-from ..model import MONITORS, RULES, Body, Path, dotted
+from ..model import MONITORS, RULES, Body, Path, dotted, few
 from .nodes import Hit, busy
 from .nodes import ready as works
 from .state import State, labels, name_of
@@ -53,12 +53,8 @@ def drift(rendered: Sequence[Body], state: State) -> Iterator[Hit]:
             continue
         changed = [*differences(body, live)]
         if changed and (kind, name_of(body)) not in state.settled:
-            parts = (
-                f"{dotted(path)} is {_short(has)}, rendered {_short(want)}" for path, want, has in changed[:FIELDS]
-            )
-            shown = "; ".join(parts)
-            more = f" and {len(changed) - FIELDS} more" if len(changed) > FIELDS else ""
-            yield Hit("LIV102", f"{name}: {shown}{more}")
+            parts = [f"{dotted(path)} is {_short(has)}, rendered {_short(want)}" for path, want, has in changed]
+            yield Hit("LIV102", f"{name}: {few(parts, FIELDS, '; ')}")
 
 
 def differences(wanted: Any, live: Any, path: Path = ()) -> Iterator[tuple[Path, Any, Any]]:
@@ -255,8 +251,8 @@ def _loaded(body: Body, groups: Sequence[Any]) -> Iterator[Hit]:
         there = [one for each in groups if each.get("name") == group["name"] for one in each.get("rules") or []]
         lacking = wanted - Counter(str(one.get("name")) for one in there)
         if lacking:
-            names = ", ".join([*lacking][:FIELDS])
-            yield Hit("LIV801", f"{what}: {lacking.total()} of {wanted.total()} rules are not loaded: {names}")
+            rest = f"{lacking.total()} of {wanted.total()} rules are not loaded"
+            yield Hit("LIV801", f"{what}: {rest}: {few([*lacking], FIELDS)}")
         for one in there:
             if one.get("health") == "err" and one.get("name") in wanted:
                 yield Hit("LIV802", f"{what}: {one['name']}: {one.get('lastError')}")

@@ -21,13 +21,13 @@ from ..checks.rule import rules_over
 from ..cluster.expectations import Expected
 from ..cluster.pool import ENGINES, Pool
 from ..cluster.scheduling import excluded
-from ..model import SEVERITIES, Body, Finding
+from ..model import SEVERITIES, Body, Finding, few
 from . import nodes
 from .nodes import Hit
 from .objects import OPERATOR, of_kinds, repelled
 from .state import State, labels, name_of
 from .verify import folded, texts
-from .why import some
+from .why import NAMED
 
 if TYPE_CHECKING:
     from ..policy.language.spec import ClusterPolicySpec
@@ -94,7 +94,7 @@ def _tolerated(expected: Expected, node: Body) -> Iterator[Hit]:
     kept = [body["metadata"]["name"] for body in daemons if repelled(body["spec"]["template"]["spec"], node)]
     if kept:
         yield Hit(
-            "PRE203", f"its taints keep out {some(kept)}", node["metadata"]["name"], "spec.daemonsets.tolerations"
+            "PRE203", f"its taints keep out {few(kept, NAMED)}", node["metadata"]["name"], "spec.daemonsets.tolerations"
         )
 
 
@@ -204,7 +204,7 @@ def _of_rules(spec: ClusterPolicySpec, seen: Iterable[Seen], counts: Callable[[F
     for group in alike.values():
         for hit in _ruled(_with(spec, group[0]), counts):
             if (hit.rule, hit.path, hit.what) not in known and hit.severity != "note":
-                what = f"{some([each.node for each in group])}: {hit.what}"
+                what = f"{few([each.node for each in group], NAMED)}: {hit.what}"
                 yield Finding(hit.rule, hit.severity, what, path=hit.path, why=hit.why, remedy=hit.remedy)
 
 

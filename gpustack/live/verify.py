@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..api.expectations import Expectation
 from ..catalog import _data
-from ..model import SEVERITIES, Finding, InputError
+from ..model import SEVERITIES, Finding, InputError, few
 from . import nodes, objects
 from .state import State
 
@@ -56,7 +56,6 @@ def folded(hits: Iterable[Hit], namespace: str, texts: Mapping[str, Any]) -> Ite
         groups.setdefault((hit.id, hit.what, hit.path), []).extend([hit.node] if hit.node else [])
     for (rule, what, path), names in groups.items():
         said = texts[rule]
-        more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
-        where = f"{', '.join(names[:NAMED])}{more}: " if names else ""
+        where = f"{few(names, NAMED)}: " if names else ""
         remedy = said["do"].replace("NAMESPACE", namespace)
         yield Finding(rule, said["severity"], where + what, path=path, why=said["why"], remedy=remedy)

@@ -20,7 +20,7 @@ from ..api.objects import count
 from ..catalog import _data
 from ..cluster.expectations import Expected
 from ..cluster.scheduling import excluded, kept_away, tolerations_of
-from ..model import Body, Finding
+from ..model import Body, Finding, few
 from ..tenants.tenants import findings as of_tenants
 from ..tenants.tenants import pods_in, tenants_of
 from .nodes import has_gpu, of_pools
@@ -143,7 +143,7 @@ def _daemons(expected: Expected, state: State, body: Body) -> Iterator[Finding]:
                 said = VARYING.sub("", each.what.replace(pod["metadata"]["name"], ""))
                 node = (pod.get("spec") or {}).get("nodeName") or "no node yet"
                 alike.setdefault((each.rule, said), (each, []))[1].append(node)
-    yield from (replace(each, what=f"{some(nodes)}: {each.what}") for each, nodes in alike.values())
+    yield from (replace(each, what=f"{few(nodes, NAMED)}: {each.what}") for each, nodes in alike.values())
 
 
 def _app(body: Body) -> str:
@@ -238,19 +238,13 @@ def _pending(expected: Expected, state: State, pod: Body) -> Iterator[Finding]:
             holders.setdefault(why_not, {}).update(dict.fromkeys(who))
     free = reasons.pop("", [])
     for reason, names in sorted(reasons.items(), key=lambda each: -len(each[1])):
-        by = f", by {some([*holders[reason]])}" if holders[reason] else ""
-        yield cause("refused", f"{some(names)}: {reason}{by}")
+        by = f", by {few([*holders[reason]], NAMED)}" if holders[reason] else ""
+        yield cause("refused", f"{few(names, NAMED)}: {reason}{by}")
     if free:
-        yield cause("room", f"{some(free)}: room for {', '.join(f'{n} {name}' for name, n in wanted.items())}")
+        yield cause("room", f"{few(free, NAMED)}: room for {', '.join(f'{n} {name}' for name, n in wanted.items())}")
     for each in (pod.get("status") or {}).get("conditions") or []:
         if each.get("type") == "PodScheduled" and each.get("status") == "False":
             yield cause("scheduler", f"{each.get('reason')}: {each.get('message')}")
-
-
-def some(names: list[str]) -> str:
-    """The first of NAMES, and how many there are beside."""
-    more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
-    return f"{', '.join(names[:NAMED])}{more}"
 
 
 def _quotas(state: State, space: str) -> Iterator[Finding]:

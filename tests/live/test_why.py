@@ -314,7 +314,7 @@ def test_a_policy_is_asked_what_it_says_of_itself() -> None:
 
 
 def test_a_daemonset_is_asked_by_its_pods() -> None:
-    """Each reason once, with the nodes, though kubelets write pods' names, UIDs and times into it; another one beside."""
+    """Each reason once, with the nodes, though kubelets write names, UIDs and times into it; another one beside."""
     daemons = {
         "apiVersion": "apps/v1",
         "kind": "DaemonSet",

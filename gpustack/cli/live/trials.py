@@ -26,8 +26,8 @@ from ...components.parts.pod import sparse
 from ...live import nodes
 from ...live.nodes import Hit
 from ...live.state import State, labels, raw
-from ...live.why import some, taken
-from ...model import Body
+from ...live.why import NAMED, taken
+from ...model import Body, few
 from ...reconciler.shell.cluster import Cluster, Conflict, NotFound, Selection
 
 if TYPE_CHECKING:
@@ -138,7 +138,7 @@ def _busy(node: Body, state: State) -> str:
     """Why NODE can't be tried now."""
     offers, name = _offers(node), node["metadata"]["name"]
     used = [who for (where, _), each in taken(state, dict.fromkeys(offers, 1)).items() if where == name for who in each]
-    return f"its GPUs are used by {some(used)}" if used else "" if offers else "it offers no GPU yet"
+    return f"its GPUs are used by {few(used, NAMED)}" if used else "" if offers else "it offers no GPU yet"
 
 
 async def carried_out(cluster: Cluster, given: Iterable[Trial | Hit]) -> list[Hit]:
