@@ -97,9 +97,10 @@ def not_to_be_had(cluster: Cluster) -> Iterator[Hit]:
         yield hit("spec.cluster.monitoring", "openshift", reader=reader)
     if reader == "google-managed" and monitored(cluster.spec):
         said = telemetry(cluster.spec).exporter.serviceMonitor
-        for field in ("relabelings", "honorLabels"):
-            if getattr(said, field):
-                yield hit(f"{path}.{field}", field)
+        if said.relabelings:
+            yield hit(f"{path}.relabelings", "relabelings")
+        if said.honorLabels:
+            yield hit(f"{path}.honorLabels", "honorLabels")
 
 
 @rule("GPU608", "warning")
