@@ -160,7 +160,12 @@ class Store:
         """The value in the entry DATA, None where it is damaged."""
         if len(data) < 64 or self._seal(kind, key, data[65:]) != data[:64]:
             return None
-        value: dict[str, Any] = json.loads(data[65:])
+        try:
+            value = json.loads(data[65:])
+        except (ValueError, RecursionError):
+            return None
+        if not isinstance(value, dict):
+            return None
         self._remember(kind, key, value, len(data))
         return value
 

@@ -165,6 +165,11 @@ def locked(out: Path) -> Iterator[None]:
             os.close(descriptor)
 
 
+def leads_out(path: str) -> bool:
+    """Whether PATH, from a folder of ours on, may lead out of it."""
+    return path.startswith("/") or ".." in path.split("/")
+
+
 def above(name: str) -> Iterator[str]:
     """The folders that NAME, with slashes, stands in."""
     while "/" in name:

@@ -25,6 +25,7 @@ from ..model import Finding, FindingsError, GpustackError, Resource
 from . import node
 from .cache import Store, digest
 from .engine import caused, engine_findings, named, planned
+from .folders import leads_out
 from .refusals import said
 
 if TYPE_CHECKING:
@@ -171,12 +172,20 @@ def stored_stack(key: str, store: Store) -> Stack | None:
     entry = store.get("stack", key)
     if entry is None:
         return None
-    results = [store.get("component", component) for component in entry["components"]]
-    if None in results:
+    results = [stored_component(component, store) for component in entry["components"]]
+    if None in results or any(map(leads_out, (entry.get("plan") or {}).get("files", ()))):
         return None
     files = joined([result for result in results if result])
     findings = tuple(map(finding_of, entry["findings"]))
     return Stack(key, entry["minor"], files, findings, entry.get("plan"), entry.get("artifact"))
+
+
+def stored_component(key: str, store: Store) -> Result | None:
+    """The component KEY if it is in the store, and its files stay where they belong: whoever can write to a store that
+    machines share says what is rendered, and not where to.
+    """
+    result = store.get("component", key)
+    return None if result and any(leads_out(path) for path, _ in result["files"]) else result
 
 
 def bring_stacks(keys: Iterable[str], store: Store) -> None:
@@ -257,7 +266,7 @@ def _results(
         for entry, inputs in given
     ]
     store.bring("component", (key for *_, key in asked))
-    results: dict[str, Result] = {key: store.get("component", key) or {} for *_, key in asked}
+    results: dict[str, Result] = {key: stored_component(key, store) or {} for *_, key in asked}
     absent = [each for each in asked if not results[each[2]]]
     if absent:
         synthesised = synthesiser()([(entry, inputs) for entry, inputs, _ in absent])

@@ -68,6 +68,14 @@ DAMAGE: dict[str, Callable[[bytes], bytes]] = {
 }
 
 
+@pytest.mark.parametrize("payload", [b"{", b"[1]", b"\xff", b"[" * 100_000])
+def test_what_is_no_value_is_absence(store: Store, payload: bytes) -> None:
+    """Whoever can write to a store can make checksums, and breaks nothing by what isn't a value."""
+    store.put("kind", "key1", VALUE)
+    entry(store).write_bytes(store._seal("kind", "key1", payload) + b"\n" + payload)
+    assert fresh(store).get("kind", "key1") is None
+
+
 @pytest.mark.parametrize("how", DAMAGE)
 def test_damage_is_absence(store: Store, how: str) -> None:
     """An entry that is not whole counts as absent, and can be put again."""

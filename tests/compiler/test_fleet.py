@@ -192,6 +192,27 @@ def test_store_that_loses_everything(three: Folder) -> None:
     assert b"kind: DaemonSet" in three.tree()[f"c/{VALIDATOR}"]
 
 
+@pytest.mark.parametrize("path", ["../../evil.yaml", "operands/../../../evil.yaml", "{}/evil.yaml"])
+def test_a_store_says_what_is_rendered_and_not_where_to(three: Folder, path: str) -> None:
+    """An entry of whoever may write to a store others read puts no file out of its folder: it is computed again."""
+    Run(three)
+    good, path = three.tree(), path.format(three.folder)
+    store = Store(three.cache, own_digest())
+    for kind, lie in (
+        ("component", {"files": [[path, "x"]]}),
+        ("stack", {"plan": {"files": {path: "x"}}}),
+        ("stack", {"plan": {"files": {path.replace("../", "", 1): "x"}}}),
+    ):
+        for entry in three.cache.glob(f"*/{kind}/*/*"):
+            key = entry.parent.name + entry.name
+            store.put(kind, key, {**(store.get(kind, key) or {}), **lie})
+        shutil.rmtree(three.dist)
+        fleet._RENDERED.clear()
+        assert Run(three).changed == ["a", "b", "c"]
+        assert three.tree() == good
+        assert not [*three.folder.parent.rglob("evil.yaml")]
+
+
 def test_errors_of_all_files(three: Folder) -> None:
     """Mistakes in several policies are raised together, each once, and nothing is written."""
     three.policy("a", extends=["base"], oops=1)
