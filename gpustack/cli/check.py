@@ -9,7 +9,6 @@ import sys
 from pathlib import Path
 
 from ..compiler import fleet
-from ..compiler.dist import Change
 from ..compiler.index import index_of
 from . import common
 from .render import as_json
@@ -22,7 +21,10 @@ def run(options: argparse.Namespace) -> int:
     everything = not options.policies and options.shard is None
     with common.project(options) as project:
         outcome = fleet.stale(project, paths, prune=everything, progress=common.progress_line(options))
-    outcome = dataclasses.replace(outcome, changes=[with_index(change) for change in outcome.changes])
+    for number, change in enumerate(outcome.changes):
+        index = index_of(change.cluster)
+        if change.unlisted and index not in change.written:  # it doesn't say what is rendered, so it is stale as well
+            outcome.changes[number] = dataclasses.replace(change, written=(*change.written, index))
     chosen = None if everything else [change.cluster for change in outcome.changes]
     hidden = strays.beside_git(outcome.foreign, outcome.changes, Path(options.out), chosen)
     outcome = dataclasses.replace(outcome, foreign=tuple(sorted([*outcome.foreign, *hidden])))
@@ -55,14 +57,6 @@ def run(options: argparse.Namespace) -> int:
         return code
     print(f"{project.out} is current: {common.counted(len(outcome.changes), 'cluster')}")
     return code
-
-
-def with_index(change: Change) -> Change:
-    """CHANGE with the index among what is stale, where it doesn't say what is rendered."""
-    index = index_of(change.cluster)
-    if not change.unlisted or index in change.written:
-        return change
-    return dataclasses.replace(change, written=(*change.written, index))
 
 
 def others(out: Path, outcome: fleet.Outcome) -> None:

@@ -134,15 +134,9 @@ def last_commit(git: Git, folder: Path, files: Collection[str]) -> str:
     commit = git.ask("rev-list", "--max-count=1", head, "--", where).strip() if current else ""
     if not commit:
         raise StaleError(said("GPU968", "uncommitted", folder=folder))
-    if cut_off(git, commit):
+    shallow = git.ask("rev-parse", "--is-shallow-repository").strip() == "true"
+    alone = shallow and len(git.ask("rev-list", "--parents", "--max-count=1", commit).split()) == 1
+    # A commit of which this clone lacks the parents seems to touch everything.
+    if alone and "\nparent " in git.ask("cat-file", "commit", commit).partition("\n\n")[0]:
         raise StaleError(said("GPU968", "shallow", commit=commit[:10], folder=folder))
     return f"{'sha256' if len(commit) == 64 else 'sha1'}:{commit}"
-
-
-def cut_off(git: Git, commit: str) -> bool:
-    """Whether COMMIT has parents that this clone has not: it seems to touch everything then."""
-    if git.ask("rev-parse", "--is-shallow-repository").strip() != "true":
-        return False
-    known = git.ask("rev-list", "--parents", "--max-count=1", commit).split()
-    head = git.ask("cat-file", "commit", commit).partition("\n\n")[0]
-    return len(known) == 1 and "\nparent " in head

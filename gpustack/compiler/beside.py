@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from ..gitops.place import FOLDER
-from .folders import Seen, read, regular_files, scan
+from .folders import Seen, regular_files, scan
 from .index import SCRATCH, put
 
 
@@ -37,13 +37,6 @@ def files_in(out: Path, cluster: str) -> set[str]:
     """The regular files for CLUSTER, whoever wrote them. A link doesn't count: it leads elsewhere."""
     folders = [f"{FOLDER}/{engine}/{cluster}" for engine in engines_in(out)]
     return {f"{folder}/{name}" for folder in folders for name in regular_files(out / folder)}
-
-
-def differing(out: Path, files: Mapping[str, bytes]) -> list[str]:
-    """Those of FILES that are not as they should be below OUT."""
-    return [
-        path for path, content in files.items() if read(out / path) != content or os.lstat(out / path).st_mode & 0o7111
-    ]
 
 
 def write_files(out: Path, files: Mapping[str, bytes]) -> None:

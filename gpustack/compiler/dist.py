@@ -134,7 +134,11 @@ def compare(out: Path, rendering: Rendering, there: Mapping[str, Thing] | None =
         for path, content in files.items()
         if there.get(f"{cluster}/{path}") is not foreign.A_FILE or read(f"{root}/{path}") != content
     )
-    written += tuple(beside.shown(path) for path in beside.differing(out, rendering.engine))
+    written += tuple(
+        beside.shown(path)
+        for path, content in rendering.engine.items()
+        if read(out / path) != content or os.lstat(out / path).st_mode & 0o7111
+    )
     kept = {*files, *(beside.shown(path) for path in rendering.engine)}
     index = read_index(out, cluster)
     unlisted = not rendering.indexed_as(index)

@@ -1,20 +1,35 @@
 """All rules over many policies, and nothing written: what `gpustack lint` says.
 
 A render stops at the first file that can't be read; here that is one finding among the others, and the rest of the
-fleet is looked at all the same.
+fleet is looked at all the same. And what rings have ahead of them: a change that the last ring refuses would be found
+out after the soak of all the others, so lint compiles what each cluster would be with each change that it has yet to
+get, and with all of them. A render doesn't.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import dataclasses
+import fnmatch
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-from ..model import SEVERITIES, Finding, InputError
+from ..model import SEVERITIES, Finding, GpustackError, InputError, few
+from ..policy.loading.envelope import Envelope, open_policy, told
+from ..policy.loading.layers import Part
+from ..policy.loading.load import display, load, spec_key
+from ..policy.loading.place import place
+from ..policy.loading.rings import Rings, leaves, rings_of
+from ..text.read import read
 from . import fleet, sources
-from .ahead import ahead
 from .executor import Executor
-from .judge import Decisions, GroupedFinding
+from .judge import Decisions, GroupedFinding, group
+from .sources import Project, Source, memo_of
+from .stack import RefusedError, compile_stack
+
+Asked = tuple[Project, Source, str, list[str], frozenset[str]]
+"""A source, its ring, changes that come there, and the rules of which findings are waived."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,3 +83,62 @@ def _order(item: GroupedFinding) -> tuple[int, str, int, int, str]:
     finding, where = item.finding, item.finding.location
     place = (where.file, where.line or 0, where.column or 0) if where else ("", 0, 0)
     return SEVERITIES.index(finding.severity), *place, finding.rule
+
+
+def ahead(
+    project: Project, folder: Path, sources: Sequence[Source], waived: frozenset[str], executor: Executor
+) -> list[GroupedFinding]:
+    """What is wrong with SOURCES, all of FOLDER, as they will be, and with the rings and changes beside them."""
+    rings = rings_of(folder.absolute(), lambda file: display(file, project.root))
+    opened = [open_policy(read(each.path, each.display)) for each in sources] if rings.document else []
+    asked: list[Asked] = []
+    for source, policy in zip(sources, opened, strict=False):
+        ring = rings.ring_of(policy) or ""
+        names = [each.name for each in rings.changes if not rings.reached(each, ring)]
+        asked += [(project, source, ring, names, waived)] if names else []
+    refused = zip(asked, executor.map(_refused, asked), strict=True)
+    later = group((item[1], finding) for item, findings in refused for finding in findings)
+    beside = [GroupedFinding(each, ()) for each in _beside(rings, opened)]
+    return beside + [GroupedFinding(finding, (*dict.fromkeys(each.name for each in same),)) for finding, same in later]
+
+
+def _beside(rings: Rings, policies: Sequence[Envelope]) -> Iterator[Finding]:
+    """What is to be said of globs that name none of POLICIES, and of changes that all of them have other values for."""
+    names = [str(each.name) for each in policies]
+    members = [rings.ring_of(each) for each in policies]
+    for index, ring in enumerate(rings.rings):
+        if rings.document and ring.name not in members:
+            empty = told(rings.document, ("spec", "rings", index), "GPU093", "empty", ring=ring.name)
+            yield dataclasses.replace(empty, severity="warning")
+        for at, glob in enumerate(ring.clusters):
+            if rings.document and not fnmatch.filter(names, glob):
+                where = ("spec", "rings", index, "clusters", at)
+                idle = told(rings.document, where, "GPU093", "idle", glob=glob, ring=ring.name)
+                yield dataclasses.replace(idle, severity="warning")
+    own = [{called for called, *_ in leaves(Part("policy", "", each.spec).clean)} for each in policies]
+    for change in rings.changes:
+        said = {called for called, (_, value) in change.leaves.items() if value != {}}
+        ways = {ring for ring, each in zip(members, own, strict=True) if not said <= each}
+        unmoved = [ring.name for ring in rings.rings if ring.name in {*members} - ways]
+        if unmoved and not change.version:
+            words: dict[str, Any] = {"change": change.name, "where": f" in {few(unmoved, 6)}" if ways else ""}
+            vain = told(change.document, ("spec",), "GPU094", "in vain" if said else "nothing", **words)
+            yield dataclasses.replace(vain, severity="warning" if ways else "note")
+
+
+def _refused(item: Asked) -> list[Finding]:
+    """What refuses the cluster with one of its changes, or, where none does, with all of them."""
+    project, source, ring, pending, waived = item
+    findings = list[Finding]()
+    for names in [*([each] for each in pending), pending]:
+        try:
+            if not findings or len(names) == 1:
+                loaded = load(source.path, root=project.root, memo=memo_of(project.store), ahead=names)
+                compile_stack(loaded.spec, spec_key(loaded.merged), project.store, waived)
+        except GpustackError as error:
+            head = f"once the ring {ring} has {' and '.join(names)}: "
+            located = (
+                [place(loaded, each) for each in error.findings] if isinstance(error, RefusedError) else error.findings
+            )
+            findings += [dataclasses.replace(each, what=head + each.what) for each in located]
+    return findings

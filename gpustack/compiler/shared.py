@@ -11,8 +11,8 @@ said: jobs of pull requests get a login that reads.
 from __future__ import annotations
 
 import datetime
-import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import wait
 from functools import partial
 from typing import Any, TypeVar
 
@@ -88,23 +88,12 @@ class Shared:
 
     def _within(self, call: Callable[[], R]) -> R:
         """What CALL returns or raises, or TimeoutError once it takes too long: nobody waits for it then."""
-        done: list[R] = []
-        failed: list[Exception] = []
+        from ..registry.waiting import started
 
-        def work() -> None:
-            try:
-                done.append(call())
-            except Exception as error:  # noqa: BLE001 - handed on
-                failed.append(error)
-
-        thread = threading.Thread(target=work, daemon=True)
-        thread.start()
-        thread.join(SECONDS)
-        if failed:
-            raise failed[0]
-        if not done:
+        running = started(call)
+        if not wait((running,), SECONDS).done:
             raise TimeoutError(f"no answer in {SECONDS:.0f} s")
-        return done[0]
+        return running.result()
 
     def _system(self) -> tuple[Any, str]:
         """fsspec's file system for the address, which keeps one for each process, and how paths of ours begin there."""

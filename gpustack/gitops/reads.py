@@ -1,5 +1,6 @@
 """What an engine reads for a cluster, by the objects that were rendered for it (plan.py): `push` goes by what was
-reviewed and committed, and has no policy at hand.
+reviewed and committed, and has no policy at hand. And who applies it there: a guard refuses to everybody else what the
+stack runs as root.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from . import engines
 
 if TYPE_CHECKING:
     from ..policy.language.gitops import GitOps
+    from ..policy.language.spec import ClusterPolicySpec
 
 
 class Reads(NamedTuple):
@@ -49,3 +51,24 @@ def artifact(given: GitOps | None, cluster: str) -> str:
         return ""
     where = f"{address(given.repository, cluster)}{named(revision(given.repository).name)}"
     return where if given.repository.path == "." else f"{where}, folder {given.repository.path}"
+
+
+class Writing(NamedTuple):
+    """Who applies the render: users and groups. `known`: these are all, so that everybody else can be refused."""
+
+    users: tuple[str, ...]
+    groups: tuple[str, ...]
+    known: bool
+
+
+def writing(spec: ClusterPolicySpec) -> Writing:
+    """Who applies the render of SPEC, as far as the policy says.
+
+    An engine in the cluster itself acts as an account of its namespace, under names that installations differ in. One
+    elsewhere has whatever identity its kubeconfig gives it, so `guards.writers` must say which.
+    """
+    chosen, given = engines.chosen(spec.gitops), spec.guards.writers
+    own = chosen.accounts(spec.gitops) if chosen and spec.gitops else None
+    said = bool(given.users or given.groups)
+    users, groups = own or ((), ())
+    return Writing((*users, *given.users), (*groups, *given.groups), known=own is not None or said)

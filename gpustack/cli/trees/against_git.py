@@ -329,7 +329,8 @@ def reworded_files(git: Git, blobs: Mapping[str, str], now: Policies, told: Set[
     paths = {source.path.as_posix() for name, source in now.sources.items() if name not in told}
     beside = shared_files(Path(common.POLICIES)).values()
     layers = {path for path in (*blobs, *(each.as_posix() for each in beside)) if path.startswith(f"{BELOW}layers/")}
-    if any(not _as_merged(git, blobs, path) for path in layers):
-        known = [layers_of(source.path) for name, source in now.sources.items() if name in told]
-        layers -= {os.path.relpath(path) for each in known for path in each}
-    return [path for path in sorted({*(paths & blobs.keys()), *layers}) if not _as_merged(git, blobs, path)]
+    others = {path for path in (paths & blobs.keys()) | layers if not _as_merged(git, blobs, path)}
+    for name, source in now.sources.items():
+        if name in told and layers & others:  # a fleet extends what it has within its first clusters
+            others -= {os.path.relpath(path) for path in layers_of(source.path)}
+    return sorted(others)

@@ -21,6 +21,7 @@ import hashlib
 import os
 import re
 import subprocess
+import sys
 import tempfile
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -319,7 +320,7 @@ class Git:
         entries = {}
         for line in filter(None, self.ask(*words, about=commit).split("\0")):
             head, _, path = line.partition("\t")
-            entries[path] = Entry(head[:6], head.rpartition(" ")[2])
+            entries[path] = Entry(sys.intern(head[:6]), head.rpartition(" ")[2])  # a fleet has a million of them
         return {self.named(path): entry for path, entry in entries.items()} if self.prefix else entries
 
     def named(self, path: str) -> str:

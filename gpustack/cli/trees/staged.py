@@ -20,20 +20,15 @@ def missing(options: argparse.Namespace) -> list[Finding]:
     """What to say of files in dist/ that are not as Git has them staged; nothing where nobody asks."""
     if not options.staged:
         return []
-    names = unstaged(Path(options.out))
-    if not names:
-        return []
-    files = common.counted(len(names), "file")
-    return [said("GPU971", files=files, out=options.out, names=few(names, SHOWN))]
-
-
-def unstaged(out: Path) -> list[str]:
-    """The files below OUT that differ from those which Git has staged, less those of policies that Git doesn't know."""
     from ..affected import Files, below, concerned
     from .git import Git
 
+    out = Path(options.out)
     git = Git("--staged compares with what is about to be committed", "install Git, or leave out --staged")
-    names = git.unstaged(str(out))
     new = Files.of(name for name, known in git.unstaged(common.POLICIES).items() if not known)
     ahead = {common.name_of(path) or path.stem for path in common.select([]) if concerned(new, path)}
-    return sorted(name for name in names if not any(below(Files.of([name]), out, cluster) for cluster in ahead))
+    names = sorted(
+        name for name in git.unstaged(str(out)) if not any(below(Files.of([name]), out, cluster) for cluster in ahead)
+    )
+    files = common.counted(len(names), "file")
+    return [said("GPU971", files=files, out=options.out, names=few(names, SHOWN))] if names else []

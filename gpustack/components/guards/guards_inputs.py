@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from ...api import keys
 from ...cluster.resolve import Cluster
-from ...gitops.accounts import writing
+from ...gitops.reads import writing
 from ...policy.language import guards
 from ...policy.language.spec import ClusterPolicySpec
 from ..dra.dra_driver_inputs import DraDriverInputs
