@@ -42,6 +42,12 @@ def some(names: Iterable[str]) -> str:
     return f"{', '.join(distinct[:12])}{' and more' if len(distinct) > 12 else ''}"
 
 
+def time_on(today: datetime.date) -> datetime.datetime:
+    """The time at which TODAY is looked at: now, or the end of a day that isn't the present one."""
+    now = datetime.datetime.now(datetime.UTC)
+    return now if now.date() == today else datetime.datetime.combine(today, datetime.time.max, datetime.UTC)
+
+
 def day(text: str) -> datetime.date:
     """The day TEXT; "today" is what it is in UTC."""
     if text == "today":

@@ -37,12 +37,19 @@ OURS = ("GPU022", "GPU092")
 """What keeps `promote` itself from writing anything."""
 
 
+def clock() -> datetime.datetime:
+    """The time."""
+    return datetime.datetime.now(datetime.UTC)
+
+
 class Fleet:
     """The rings of this project and the clusters in them, for what OPTIONS ask."""
 
     def __init__(self, options: argparse.Namespace) -> None:
         self.options, self.seen = options, evidence.reports(options.verified)
-        self.now = options.now or datetime.datetime.now(datetime.UTC)
+        self.now = options.now or clock()
+        if self.now > clock() + by_rings.AHEAD and not (options.status or options.no_commit):
+            raise refusal("GPU092", "ahead")
         common.select([])  # what can't be a project is refused
         self.rings, self.ring_of, paths = ringed(Path(common.POLICIES), Path.cwd())
         changes = tuple(dataclasses.replace(each, merged=merged(each)) for each in self.rings.changes)
@@ -218,7 +225,7 @@ def written(fleet: Fleet, change: Change, values: dict[str, str | None], what: s
         except BaseException:
             save(path, old, "the change", "make it writable")
             raise
-    idle = ", and no manifest is other than before" if clusters and not any(each.any for each in changes) else ""
+    idle = ", and no manifest changes" if clusters and not any(each.any for each in changes) else ""
     what = f"{change.name}: {what}{idle}"
     if git is None:
         return what

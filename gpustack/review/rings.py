@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from ..policy.loading.rings import Change, Rings
 
 DAY = datetime.timedelta(days=1)
+AHEAD = datetime.timedelta(minutes=5)
+"""By how much clocks of those who promote and of those who review may differ."""
 """By which the day of a review and a time in a file may differ: time zones, and a night between the two."""
 Ringed = tuple["Rings", Mapping[str, str | None]]
 """The rings and changes of a side, and the ring of each cluster."""
@@ -29,9 +31,9 @@ Specs = Mapping[str, tuple["ClusterPolicySpec | None", "ClusterPolicySpec | None
 
 
 def effects(
-    before: Ringed, after: Ringed, changed: Collection[str], today: datetime.date, specs: Specs
+    before: Ringed, after: Ringed, changed: Collection[str], now: datetime.datetime, specs: Specs
 ) -> Iterator[Effect]:
-    """What is told of the rings BEFORE and AFTER on the day TODAY, where the clusters CHANGED render differently, whose
+    """What is told of the rings BEFORE and AFTER, looked at NOW, where the clusters CHANGED render differently, whose
     effective specs of both sides are SPECS.
     """
     old, new = before[0], after[0]
@@ -43,7 +45,7 @@ def effects(
     said = list[tuple[str, str]]()
     for each in new.changes:
         was = known.get(each.name)
-        told = (*_hasty(was, each, old, today), *_around(was, each, before, after), *_by_others(each, after, specs))
+        told = (*_hasty(was, each, old, now), *_around(was, each, before, after), *_by_others(each, after, specs))
         said += [(each.document.file, what) for what in told]
     dropped = known.keys() - {each.name for each in new.changes}
     for each in (known[name] for name in sorted(dropped)):
@@ -97,7 +99,7 @@ def named(change: Change) -> str:
     return f"{change.name} (gpustack {change.version})" if change.version else change.name
 
 
-def _hasty(was: Change | None, change: Change, old: Rings, today: datetime.date) -> Iterator[str]:
+def _hasty(was: Change | None, change: Change, old: Rings, now: datetime.datetime) -> Iterator[str]:
     """What CHANGE, which WAS different, goes around."""
     start, rollout, came = was.rollout.ring if was else None, change.rollout, was.rollout.came if was else None
     further = old.place(rollout.ring) > old.place(start)
@@ -105,9 +107,9 @@ def _hasty(was: Change | None, change: Change, old: Rings, today: datetime.date)
         soak = datetime.timedelta(milliseconds=milliseconds(old.rings[old.place(start)].soak))
         if rollout.came < came + soak:
             yield f"leaves the ring {start} before its soak is over"
-    if rollout.came and rollout.came != came and rollout.came.date() > today + DAY:
-        yield f"says that it will have come to the ring {rollout.ring} on {rollout.came:%Y-%m-%d}"
-    if not start and rollout.came and rollout.came.date() < today - DAY:
+    if rollout.came and rollout.came != came and rollout.came > now + AHEAD:
+        yield f"says that it will have come to the ring {rollout.ring} on {rollout.came:%Y-%m-%d at %H:%M} UTC"
+    if not start and rollout.came and rollout.came < now - DAY:
         yield f"says that it is in the ring {rollout.ring} since {rollout.came:%Y-%m-%d}, and nobody has seen it there"
     if was and start and start == rollout.ring and was.rollout.since != rollout.since:
         yield f"says of another time that it came to the ring {start}"

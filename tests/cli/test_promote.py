@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import datetime
 import json
 import re
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import pytest
 import yaml
@@ -16,6 +18,7 @@ from gpustack.cli.promote import edited
 from gpustack.compiler.cache import digest
 from gpustack.compiler.index import without_project
 from gpustack.model import InputError
+from gpustack.policy.loading.ring import moment
 from gpustack.policy.loading.rings import of_documents
 from gpustack.text.read import Document, parse
 from tests.cli.repository import git
@@ -74,7 +77,19 @@ def saved(project: Project) -> None:
 
 def promote(project: Project, *words: str, now: str = T0) -> Ran:
     """Run promote at the time NOW."""
-    return project.run("promote", *words, "--now", now, "--today", TODAY)
+    with mock.patch("gpustack.cli.promote.clock", return_value=moment(now)):
+        return project.run("promote", *words, "--today", TODAY)
+
+
+def test_a_look_ahead_is_not_committed(small: Project) -> None:
+    """A soak can't be passed over by a time to come: --now is for looking, and for who commits it by hand, for which
+    the review has IMP003."""
+    asked = ("promote", "wave", "--to", "early", "--now", T2, "--today", TODAY)
+    refused = small.run(*asked)
+    assert (refused.code, "GPU092" in refused.err) == (4, True), refused.err
+    assert f'since: "{T0}"' in small.folder.joinpath("policies/changes/wave.yaml").read_text(encoding="utf-8")
+    with mock.patch("gpustack.cli.promote.clock", return_value=moment(T2)):
+        assert "as of then" not in small.run(*asked).err
 
 
 def report(project: Project, cluster: str, looked: str, *findings: tuple[str, str]) -> str:
@@ -465,7 +480,7 @@ def test_a_change_that_moves_no_manifest(small: Project) -> None:
     body = document("PolicyChange", "still", {"dcgmExporter": {"enabled": False}})
     small.write("policies/changes/still.yaml", body)
     saved(small)
-    assert "to canary, and no manifest is other than before, committed" in promote(small, "still", "--to", "canary").out
+    assert "to canary, and no manifest changes, committed" in promote(small, "still", "--to", "canary").out
 
 
 def test_who_is_in_no_ring(small: Project) -> None:
@@ -479,7 +494,8 @@ def test_who_is_in_no_ring(small: Project) -> None:
 @pytest.mark.parametrize("now", ["2027-03-02", "2027-03-02T08:00:00", "9999-12-31T23:59:59-14:00", "soon"])
 def test_a_time_that_is_none(small: Project, now: str) -> None:
     """Without a zone it would be another one on each machine."""
-    assert (promote(small, "--status", now=now).code, "--now" in promote(small, "--status", now=now).err) == (4, True)
+    done = small.run("promote", "--status", "--now", now, "--today", TODAY)
+    assert (done.code, "--now" in done.err) == (4, True)
 
 
 def test_what_others_work_on_gets_into_no_commit(small: Project) -> None:
@@ -752,3 +768,16 @@ def test_ways_around(small: Project, case: str) -> None:
             small.write(f"policies/{path}", text)
     assert small.run("render").code == 0
     assert any(what in each for each in findings(small, "IMP003")), findings(small, "IMP003")
+
+
+@pytest.mark.parametrize(("hours", "told"), [(1, True), (-1, False)])
+def test_a_time_to_come_is_told_by_the_hour(small: Project, hours: int, told: bool) -> None:
+    """Who writes that a change will have come to a ring passes over its soak, be it by an hour."""
+    now = datetime.datetime.now(datetime.UTC)
+    small.write(f"policies/{WAVE}", (CHANGE % "one").replace("{}", '{ring: canary, since: "2026-01-01T00:00:00Z"}'))
+    saved(small)
+    since = f"{now + datetime.timedelta(hours=hours):%Y-%m-%dT%H:%M:%SZ}"
+    small.write(f"policies/{WAVE}", (CHANGE % "one").replace("{}", f'{{ring: early, since: "{since}"}}'))
+    assert small.run("render").code == 0
+    found = small.run("diff", "--base", "HEAD", "--format", "json", "--today", f"{now:%Y-%m-%d}").out
+    assert ("will have come to the ring early" in found) == told

@@ -49,6 +49,9 @@ def test_examples_compile(place: str, text: str, tmp_path: Path, store: Store) -
         (tmp_path / "advisory.yaml").write_text(text, encoding="utf-8")
         assert advisory(tmp_path / "advisory.yaml")[0] == data["id"]
         return
+    if "rollout" in data:  # what a change says beside its spec
+        spec = {"dcgmExporter": {"serviceMonitor": {"interval": "60s"}}}
+        data = {"apiVersion": "gpustack.dev/v1alpha1", "kind": "PolicyChange", "spec": spec, **data}
     if "kind" not in data:
         data = {
             "apiVersion": "gpustack.dev/v1alpha1",

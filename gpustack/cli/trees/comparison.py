@@ -63,7 +63,7 @@ def compare(options: argparse.Namespace) -> Iterator[Compared]:
         beside = [repository.effect("IMP001", REFUSED, each.path, each.why) for each in both.foreign]
         beside += [repository.effect("IMP906", ROUTINE, path, REWORDED) for path in sorted(same)]
         ringed = both.rings()
-        beside += rings.effects(*ringed, by_cluster, options.today, specs) if ringed else ()
+        beside += rings.effects(*ringed, by_cluster, common.time_on(options.today), specs) if ringed else ()
         steps = both.steps(by_cluster)
         beside += versions.effects(steps, impact.changes, own)
         impact = impact.joined([*beside, *both.told, *steering.effects(both.touched)])

@@ -134,7 +134,7 @@ def subscriptions(view: DriverView, os: System, *, crio: bool) -> tuple[HostFile
     if view.driver.usePrecompiled:
         return ()
     sources = view.driver.repoConfig.configMapName and release(view.spec.release).traits.repo_replaces_subscription
-    if os.id == "rhel" and (crio or sources):
+    if os.id == "rhel" and (crio or view.cluster.platform.os_images or sources):
         return ()
     known = enumerate(subscription(os.id))
     return tuple(HostFile.model_validate({"volume": f"subscription-config-{at}", **facts}) for at, facts in known)
