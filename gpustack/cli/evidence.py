@@ -68,12 +68,13 @@ def blocks(
         shown = in_words(f"{-(-int(rest.total_seconds()) // 60) or 1}m")
         yield change.told("since", "soaks", ring=ring.name, left=shown)
     wanted = [*clusters] if ring.require.verified else []
+    names = " ".join(wanted) if len(wanted) <= 12 else "with the names of all clusters of the ring"
     unseen = [name for name in wanted if name not in seen or not came < seen[name].looked <= now]
     if unseen:
-        yield change.told("since", "unseen", ring=ring.name, clusters=few(unseen, 6), first=unseen[0])
+        yield change.told("since", "unseen", ring=ring.name, clusters=few(unseen, 6), names=names)
     others = [name for name in wanted if name not in unseen and seen[name].rendered != clusters[name]]
     if others:
-        yield change.told("ring", "others", ring=ring.name, clusters=few(others, 6), first=others[0])
+        yield change.told("ring", "others", ring=ring.name, clusters=few(others, 6), names=names)
     bad = ("note", "warning")[: 1 if ring.require.findings == "none" else 2]
     for name in filter(seen.__contains__, wanted):
         told = (each for each in seen[name].findings if each["severity"] not in bad or each["rule"] in NOT_YET)

@@ -59,6 +59,7 @@ def effects(
         rest = [f"{ring.name} {times[ring.name]}" for ring in new.rings[new.place(each.rollout.ring) + 1 :]]
         if each.name not in known or start != each.rollout.ring:
             way = f"from {start or 'no ring'} to {each.rollout.ring or 'no ring'}"
+            way = way if start or each.rollout.ring else "in no ring yet"
             what = f"{way}; yet to come: {few([one.rstrip() for one in rest], 6) or 'none'}"
             yield repository.effect("IMP004", ROUTINE, each.document.file, what)
     if fleet and texts[0].get(fleet) != texts[1].get(fleet):
