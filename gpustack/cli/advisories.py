@@ -21,6 +21,7 @@ from ..model import Finding, few
 from ..policy.language import images as names
 from ..policy.loading.layers import Part, merge
 from ..policy.loading.place import parse
+from ..policy.loading.rings import CHANGES
 from ..review.advisory import RULE, Facts, Named, advisory, hits
 from . import common, images
 from .text import document, plain, say
@@ -50,7 +51,7 @@ def run(options: argparse.Namespace) -> int:
         say(text, sys.stderr if options.as_change else sys.stdout)
     head = {"apiVersion": "gpustack.dev/v1alpha1", "kind": "PolicyChange", "metadata": {"name": options.as_change}}
     every = dict.fromkeys(common.name_of(path) or path.stem for path in common.select([]))
-    for tree, same in trees.items() if options.as_change else ():
+    for tree, same in trees.items():
         body = yaml.safe_dump({**head, "spec": yaml.safe_load(tree)}, sort_keys=False)
         more = (
             [f"# it counts as well in {few([*others], 12)}"]
@@ -58,7 +59,9 @@ def run(options: argparse.Namespace) -> int:
             else []
         )
         more += [
-            f"# {where} says so itself, and counts above changes: take it out there" for where in same.values() if where
+            f"# {where} says so itself, and this doesn't count beside it: take it out there"
+            for where in dict.fromkeys(same.values())
+            if where
         ]
         print("\n".join(["---", f"# for {few([*same], 12)}", *more, body]), end="")
     return code
@@ -76,21 +79,18 @@ def asked(
         for source in fleet.compiled(project, common.select([]), common.progress_line(options)):
             if source.key not in known:
                 cluster = resolve(fleet.spec_of(project, source))
-                there = {image for body in images.bodies(project, source, parsed) for image, _ in uses(body)}
-                locked = {each: digests[each].digest if each in digests else names.digest_of(each) for each in there}
+                used = {image for body in images.bodies(project, source, parsed) for image, _ in uses(body)}
+                locked = {each: digests[each].digest if each in digests else names.digest_of(each) for each in used}
                 affected = [hit for name, named in brought for hit in hits(cluster, locked, name, named)]
                 known[source.key] = affected, layer(cluster.spec, affected)
             affected, tree = known[source.key]
-            if tree:
-                own = (
-                    sources.load_policy(source.path, project.root, project.store).merged.own
-                    if options.as_change
-                    else {}
-                )
-                lines = (
-                    fleet.placed(project, source, one).location for one, _ in affected if parse(one.path)[1:] in own
-                )
-                trees.setdefault(tree, {})[source.name] = ", ".join(dict.fromkeys(map(str, filter(None, lines))))
+            if tree and options.as_change:
+                own = sources.load_policy(source.path, project.root, project.store).merged.own
+                there = ((one, fleet.placed(project, source, one).location) for one, _ in affected)
+                lines = [
+                    at for one, at in there if at and (parse(one.path)[1:] in own or CHANGES in Path(at.file).parts)
+                ]
+                trees.setdefault(tree, {})[source.name] = ", ".join(dict.fromkeys(map(str, lines)))
             yield from ((source.name, fleet.placed(project, source, finding), facts) for finding, facts in affected)
 
 

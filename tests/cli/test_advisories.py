@@ -112,7 +112,25 @@ def test_what_a_change_can_not_mend(project: Project) -> None:
     assert head[:3] == ["---", "# for layered, own", "# it counts as well in other"]
     (above,) = head[3:]
     assert above.startswith(f"# policies/own.yaml:{line}:")
-    assert above.endswith(" says so itself, and counts above changes: take it out there")
+    assert above.endswith(" says so itself, and this doesn't count beside it: take it out there")
+
+
+def test_another_change_says_so_already(project: Project) -> None:
+    """Two changes that say different things of one value are refused (GPU091): the line of the other one is told."""
+    project.layer("base", **{**ON, "driver": {"enabled": True}})
+    project.policy("a", extends=["base"], driver={}, toolkit={}, nodePools=POOLS)
+    project.write(
+        "policies/fleet.yaml",
+        "apiVersion: gpustack.dev/v1alpha1\nkind: Fleet\nspec: {rings: [{name: all, clusters: [a]}]}\n",
+    )
+    project.write(
+        "policies/changes/next.yaml",
+        "apiVersion: gpustack.dev/v1alpha1\nkind: PolicyChange\nspec:\n  driver: {version: 580.126.20}\n"
+        'rollout: {ring: all, since: "2026-01-01T00:00:00Z"}\n',
+    )
+    told = ask(project, "--as-change", "mend", **DRIVER).out
+    assert "# policies/changes/next.yaml:4:" in told, told
+    assert "this doesn't count beside it: take it out there" in told
 
 
 @pytest.mark.parametrize("name", ["../x", "a b", "x\ny", ".x", "a/b"])
