@@ -37,7 +37,9 @@ def rules(leaf: Leaf) -> Iterator[str]:
     old, new = ({text(each): each for each in side or ()} for side in (leaf.old, leaf.new))
     before, after = [each for each in old if each in new], [each for each in new if each in old]
     turns = dict.fromkeys(new, "new")
-    turns |= {each: _turn(before.index(each) - at) for at, each in enumerate(after)}
+    for place, each in enumerate(after):
+        back = before.index(each) - place
+        turns[each] = "which came later" if back > 0 else "which came earlier" if back else ""
     numbered = [(number, *each) for number, each in enumerate(new.items(), 1) if turns[each[0]]]
     for number, key, each in sorted(numbered, key=lambda one: list(THEN).index(one[2]["then"])):
         yield f"rule {number} of {len(new)}, {turns[key]}: {_sentence(each)}"
@@ -46,11 +48,6 @@ def rules(leaf: Leaf) -> Iterator[str]:
         yield f"a rule that goes: {_sentence(each)}"
     if not numbered and not gone:
         yield "only rules that stand twice come or go"
-
-
-def _turn(back: int) -> str:
-    """Where a rule stood that stands BACK places before that now."""
-    return "which came later" if back > 0 else "which came earlier" if back else ""
 
 
 def _sentence(rule: dict[str, Any]) -> str:
@@ -236,13 +233,15 @@ def told(subject: Subject) -> Iterator[Step]:
 @rule("IMP905", 1, 2)
 def policy_field(subject: Subject) -> Iterator[Hit]:
     """A field of the policy changes that isn't known to be harmless."""
-    for step in told(subject):
-        if step.tier <= OUTAGE:
-            leaf = step.leaf
-            why = f": {reason}" if (reason := table.why(leaf.path)) else ""
-            plain = f"{said(leaf, leaf.old)} -> {said(leaf, leaf.new)}{why}"
-            for what in WORDS[leaf.path](leaf) if leaf.path in WORDS else [plain]:
-                yield Hit(f"spec.{leaf.name}", what, tier=step.tier)
+    red = [step for step in told(subject) if step.tier <= OUTAGE]
+    there = origin.said(subject.before) if red and subject.before else None
+    for leaf, tier, _ in red:
+        why = f": {reason}" if (reason := table.why(leaf.path)) else ""
+        # It is judged by the default of a section that is new, which never was.
+        old = None if there is not None and leaf.path not in there else leaf.old
+        plain = f"{said(leaf, old)} -> {said(leaf, leaf.new)}{why}"
+        for what in WORDS[leaf.path](leaf) if leaf.path in WORDS else [plain]:
+            yield Hit(f"spec.{leaf.name}", what, tier=tier)
 
 
 @rule("IMP906", 3, 4, 5)
@@ -269,8 +268,6 @@ def unlike(subject: Subject) -> Iterator[str]:
 
 def said(leaf: Leaf, value: Any) -> str:
     """VALUE of LEAF in a line."""
-    from .leaves import text
-
     if value is None:
         return "not set"
     shown = value if isinstance(value, str) else text(value)

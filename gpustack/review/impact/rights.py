@@ -99,12 +99,9 @@ def role_grows_mighty(subject: Subject) -> Iterator[Hit]:
 
 def subjects(body: Body | None) -> set[str]:
     """Whom a binding gives its role to, in words."""
-    names = set()
-    for each in items(mapping(body).get("subjects")):
-        entry = mapping(each)
-        space = f"{entry['namespace']}/" if entry.get("namespace") else ""
-        names.add(f"{entry.get('kind')} {space}{entry.get('name')}")
-    return names
+    named = [mapping(each) for each in items(mapping(body).get("subjects"))]
+    spaces = [f"{each['namespace']}/" if each.get("namespace") else "" for each in named]
+    return {f"{each.get('kind')} {space}{each.get('name')}" for each, space in zip(named, spaces, strict=True)}
 
 
 @rule("IMP403", 1, 3)
@@ -137,6 +134,8 @@ def pod_security(subject: Subject) -> Iterator[Hit]:
 
 
 ADMISSION: Sequence[str] = object_kinds.facts()["admission"]
+ACTIONS = ("spec", "validationActions")
+TIGHTER = "look into the audit log for whom it warned of, and mend that first; merge it once nobody is left."
 
 
 @rule("IMP405", 1, 3, parts=True)
@@ -153,17 +152,21 @@ def admission(subject: Subject) -> Iterator[Hit]:
             if len(together) < 2 or subject.foreign(change):
                 yield Hit(str(change.was or change.identity), "it is removed")
         elif change.what == "changed" and any(field.path[:1] != ("metadata",) for field in change.fields):
-            what = "it is changed: what it refuses may be less"
-            was, now = (items(at(body, "spec", "validationActions")) for body in (change.old, change.new))
+            what, remedy, tier = "it is changed: what it refuses may be less", "", subject.power(change)
+            was, now = (items(at(body, *ACTIONS)) for body in (change.old, change.new))
             if "Deny" in now and "Deny" not in was:
-                what = "what it warned of is refused from now on: look into the audit log for whom that hits"
-            yield Hit(str(change.identity), what, tier=subject.power(change))
+                what, remedy = "what it warned of is refused from now on", TIGHTER
+                alone = all(field.path[:2] == ACTIONS or field.path[:1] == ("metadata",) for field in change.fields)
+                if alone and not subject.foreign(change):
+                    tier = 3  # the field of the policy behind it is judged, and accepted, by itself
+            yield Hit(str(change.identity), what, remedy=remedy, tier=tier)
 
 
 @rule("IMP406", 1, 3, parts=True)
 def constraints(subject: Subject) -> Iterator[Hit]:
     """OpenShift admits other pods of the stack."""
     for change in subject.of("SecurityContextConstraints"):
-        if change.what != "removed":
+        noted = change.what == "changed" and all(field.path[:1] == ("metadata",) for field in change.fields)
+        if change.what != "removed" and not noted:
             new = "are new" if change.what == "added" else "are others"
             yield Hit(str(change.identity), f"the constraints {new}", tier=subject.power(change))

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
+from gpustack.policy.language.gitops import GitOps
 from gpustack.review.diff.objects import compare
 from gpustack.review.impact.effects import impact
 from gpustack.review.impact.origin import Fleet, steps
@@ -1335,6 +1336,32 @@ def test_guards_off_is_one_finding() -> None:
     assert {effect.before for effect in fewer.red}.isdisjoint({found.before})
 
 
+def test_guards_that_refuse_from_now_on_are_accepted_once() -> None:
+    """Audit to Deny waits for somebody at the field of the policy alone; its objects say what to do, which isn't what
+    is done where a guard goes."""
+    found, _ = judge(Request("train-dgx", {"guards": {"mode": "Deny"}}, {"guards": {"mode": "Audit"}}), FLEET)
+    assert [(effect.rule, effect.where) for effect in found.red] == [("IMP905", "spec.guards.mode")]
+    assert found.tier == POWER
+    tighter = [effect for effect in found.effects if effect.rule == "IMP405"]
+    assert tighter
+    assert all("audit log" in effect.remedy and "keep it" not in effect.remedy for effect in tighter)
+    back, _ = judge(Request("train-dgx", {"guards": {"mode": "Audit"}}, {"guards": {"mode": "Deny"}}), FLEET)
+    assert "IMP405" in {effect.rule for effect in back.red}
+
+
+def test_a_section_that_is_new_had_no_values() -> None:
+    """Defaults of a section that wasn't there aren't told as what it said."""
+    one = loaded("lab-a100", {}).spec.model_copy(update={"gitops": None})
+    gitops = {"engine": "flux", "repository": {"url": "https://git.example.com/gpu.git", "path": ".", "revision": "v1"}}
+    two = GitOps.model_validate(gitops)
+    found = impact({"c": ()}, {"c": (one, one.model_copy(update={"gitops": two}))})
+    told = {effect.where: effect.what for effect in found.red}
+    assert (told["spec.gitops.repository.path"], told["spec.gitops.repository.revision"]) == (
+        "not set -> .",
+        "not set -> v1",
+    )
+
+
 @pytest.mark.parametrize(
     ("asked", "told"),
     [
@@ -1412,4 +1439,4 @@ def test_what_tenants_lose_is_said() -> None:
     assert judged({"admission": {"mode": "Off"}})[0] == POWER
     tier, what = judged({"admission": {"mode": "Deny"}})
     assert tier == POWER
-    assert "what it warned of is refused from now on" in what
+    assert "Deny refuses what Audit only warns of" in what

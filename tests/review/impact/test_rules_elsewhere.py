@@ -63,6 +63,14 @@ def test_constraints_that_grow() -> None:
     assert told(side(RULE, CONSTRAINTS), side(RULE)) == {}
 
 
+def test_what_engines_read_is_no_constraint() -> None:
+    """An annotation alone lets no pod do more; one beside a constraint hides nothing."""
+    metadata = {"name": "a", "annotations": {"kustomize.toolkit.fluxcd.io/prune": "disabled"}}
+    noted = {**CONSTRAINTS, "metadata": metadata}
+    assert "IMP406" not in told(side(CONSTRAINTS), side(noted))
+    assert "IMP406" in told(side(CONSTRAINTS), side({**noted, "allowHostPID": True}))
+
+
 def test_alerts_that_go() -> None:
     """A PrometheusRule that goes, or lacks an alert that it had, is a danger; one alert more is none, nor are alerts
     that another one has now."""
