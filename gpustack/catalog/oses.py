@@ -69,7 +69,7 @@ def os_id(os: str) -> tuple[str, str]:
     """Split OS into os-release ID and VERSION_ID: rhel9.4 is ("rhel", "9.4"). UnknownOS for a text of another form."""
     match = _NAME.fullmatch(os)
     if match is None:
-        raise UnknownOS(os, _nearest(os))
+        raise UnknownOS(os, nearest_os(os))
     return match[1], match[2]
 
 
@@ -78,7 +78,7 @@ def operating_system(os: str) -> OperatingSystem:
     name, version = os_id(os)
     facts = _facts()["ids"].get(name)
     if facts is None:
-        raise UnknownOS(os, _nearest(os))
+        raise UnknownOS(os, nearest_os(os))
     versions, major = facts.get("versions"), version.partition(".")[0]
     offered = versions is None or version in versions or major in versions
     return OperatingSystem(
@@ -146,5 +146,6 @@ def os_family(os: str, release: str | None = None) -> OsFamily | None:
     return _data.made(OsFamily, directories, name=family)
 
 
-def _nearest(os: str) -> list[str]:
+def nearest_os(os: str) -> list[str]:
+    """Names of systems that are like OS, the nearest first."""
     return nearest(os, [*os_names(), "rhcos4.18", "sles15.6", "debian12", "ol9.4", "amzn2023"])

@@ -9,6 +9,7 @@ get, and with all of them. A render doesn't.
 from __future__ import annotations
 
 import dataclasses
+import difflib
 import fnmatch
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -115,6 +116,7 @@ def _beside(rings: Rings, policies: Sequence[Envelope]) -> Iterator[Finding]:
                 where = ("spec", "rings", index, "clusters", at)
                 idle = told(rings.document, where, "GPU093", "idle", glob=glob, ring=ring.name)
                 yield dataclasses.replace(idle, severity="warning")
+    yield from _astray(rings, policies)
     own = [{called for called, *_ in leaves(Part("policy", "", each.spec).clean)} for each in policies]
     for change in rings.changes:
         said = {called for called, (_, value) in change.leaves.items() if value != {}}
@@ -124,6 +126,34 @@ def _beside(rings: Rings, policies: Sequence[Envelope]) -> Iterator[Finding]:
             words: dict[str, Any] = {"change": change.name, "where": f" in {few(unmoved, 6)}" if ways else ""}
             vain = told(change.document, ("spec",), "GPU094", "in vain" if said else "nothing", **words)
             yield dataclasses.replace(vain, severity="warning" if ways else "note")
+
+
+def _astray(rings: Rings, policies: Sequence[Envelope]) -> Iterator[Finding]:
+    """Those of POLICIES that no label has put into a ring, with a label by which RINGS select and a value that none of
+    them names: where it is like one that is named, or several are. One ring may well pick out its own, and leave
+    the rest to another.
+    """
+    values: dict[str, list[str]] = {}
+    for ring in rings.rings:
+        for key, value in ring.labels.items():
+            values.setdefault(key, []).append(value)
+    for policy in policies:
+        if any(each.labels and each.labels.items() <= policy.labels.items() for each in rings.rings):
+            continue
+        for key in values.keys() & policy.labels.keys():
+            value, known = policy.labels[key], [*dict.fromkeys(values[key])]
+            near = difflib.get_close_matches(value, known, n=1)
+            if value not in (*known, *(each.name for each in rings.rings)) and (near or len(known) > 1):
+                meant = (
+                    f"did you mean {near[0]}?" if near else f"write one of {few(known, 6)}, or name it in fleet.yaml"
+                )
+                words: dict[str, Any] = {
+                    "label": f"{key}={value}",
+                    "ring": rings.ring_of(policy) or "none",
+                    "meant": meant,
+                }
+                stray = told(policy.document, ("metadata", "labels", key), "GPU093", "stray", **words)
+                yield dataclasses.replace(stray, severity="warning")
 
 
 def _refused(item: Asked) -> list[Finding]:

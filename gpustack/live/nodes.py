@@ -1,14 +1,14 @@
 """The nodes of each pool: whether they are there, are labelled, have their driver, offer what the policy comes to."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from ..api import keys
 from ..api.expectations import Expectation, Nodes
 from ..api.objects import count
-from ..model import Body
+from ..model import Body, few
 from .state import State, labels
 
 DRIVER_VERSION = "nvidia.com/cuda.driver-version.full"
@@ -67,7 +67,7 @@ def of_pools(expected: Expectation, state: State) -> Iterator[Hit]:
         had = [name for name in own if has_gpu(nodes[name]) or keys.PRESENT in labels(nodes[name])]
         # People say by labels of their own which nodes have GPUs; those of a system or a kernel may well have none.
         own = had or (own if any(not key.startswith(keys.FEATURES) for key in pool.selection) else [])
-        yield from number(pool, len(own))
+        yield from number(pool, len(own), nodes.values())
         for name in own:
             members[name].append(pool.name)
             if len(members[name]) == 1:
@@ -84,13 +84,26 @@ def selects(selector: Mapping[str, str], given: Mapping[str, str]) -> bool:
     return all(given.get(key) == value for key, value in selector.items())
 
 
-def number(pool: Nodes, there: int) -> Iterator[Hit]:
-    """That POOL should not have as many nodes as are THERE."""
+def number(pool: Nodes, there: int, nodes: Iterable[Body] = ()) -> Iterator[Hit]:
+    """That POOL should not have as many nodes as are THERE, and which of NODES are only not seen to be its own."""
     least, most = pool.least, pool.most
     if least is not None and most is not None and not least <= there <= most:
         span = f"{least}" if least == most else f"{least} to {most}"
         what = f"the pool {pool.name} has {there} nodes; the policy says {span}"
-        yield Hit("LIV201", what, path=f"{pool.path}.count")
+        nearly = few([*_nearly(pool, nodes)], 3, "; ") if there < least else ""
+        yield Hit("LIV201", f"{what}; {nearly}" if nearly else what, path=f"{pool.path}.count")
+
+
+def _nearly(pool: Nodes, nodes: Iterable[Body]) -> Iterator[str]:
+    """What keeps each of NODES out of POOL that has all labels which people give by the policy, but not those of node
+    feature discovery: of its system, its kernel."""
+    given = {key: value for key, value in pool.selection.items() if not key.startswith(keys.FEATURES)}
+    for node in nodes if given else ():
+        has = labels(node)
+        wrong = {key: value for key, value in pool.selection.items() if has.get(key) != value}
+        if wrong and not wrong.keys() & given.keys():
+            told = [f"{k}={v} ({f'it has {has[k]}' if k in has else 'it lacks the label'})" for k, v in wrong.items()]
+            yield f"the node {node['metadata']['name']} would be one with {', '.join(told)}"
 
 
 def _node(pool: Nodes, node: Body) -> Iterator[Hit]:

@@ -109,3 +109,13 @@ def test_a_policy_that_is_refused(project: Project) -> None:
     ran = project.run("images")
     assert (ran.code, ran.out) == (2, "")
     assert "GPU051" in ran.err
+    assert "such as ubuntu22.04" in ran.err
+
+
+def test_an_os_for_openshift(project: Project) -> None:
+    """Nodes of OpenShift have its own system, so that is the example of an os."""
+    cluster = {"platform": "openshift", "containerRuntime": "cri-o", "kubernetesVersion": "1.31"}
+    project.policy("one", cluster=cluster, nodePools=[{**POOL, "os": None}], driver={"enabled": True})
+    ran = project.run("images")
+    assert "GPU051" in ran.err
+    assert "such as rhcos4." in ran.err

@@ -22,7 +22,7 @@ from packaging.utils import canonicalize_name
 
 from gpustack.cli import VERBS
 from tests.cli.repository import ENVIRONMENT, commit, git
-from tests.project import ROOT, TODAY, Project
+from tests.project import ROOT, TODAY, Project, document
 
 
 @pytest.fixture
@@ -45,6 +45,15 @@ def test_it_passes_as_created(project: Project, ci: str) -> None:
     there = {name for name in (".github", ".gitlab-ci.yml") if (made.folder / name).exists()}
     assert there == {"github": {".github"}, "gitlab": {".gitlab-ci.yml"}, "none": set()}[ci]
     assert not re.search(rb"@[A-Z]+@", b"".join(made.tree(made.folder).values()))
+
+
+def test_the_base_layer_fits_any_platform(new: Project) -> None:
+    """A policy for OpenShift, whose nodes run CRI-O, extends the base layer as it is."""
+    cluster = {"platform": "openshift", "kubernetesVersion": "1.31", "openshift": {"version": "4.18.22"}}
+    spec = {"extends": ["base"], "cluster": cluster, "driver": {"enabled": False}}
+    new.write("policies/ocp.yaml", document("ClusterPolicy", "ocp", spec))
+    found = new.run("lint", "ocp", "--format", "json").json["findings"]
+    assert [each["rule"] for each in found if each["severity"] == "error"] == []
 
 
 def test_the_editors_schema(new: Project) -> None:

@@ -21,7 +21,26 @@ def test_what_is_printed(project: Project) -> None:
     only = yaml.safe_load(project.run("nodes", "one", "a").out)
     assert only["k8s.io/cluster-autoscaler/node-template/resources/nvidia.com/gpu"] == "1"
     assert project.run("nodes", "one", "b", "--as", "shell").out.startswith("#!/bin/sh\n")
-    assert project.run("nodes", "one", "a", "--as", "shell").out == "# no pool of one has a nodeGroup or a host\n"
+    assert project.run("nodes", "one", "a", "--as", "shell").out == "# the pool a of one has no host\n"
+    assert project.run("nodes", "one", "b", "--as", "node-group").out == "# the pool b of one has no nodeGroup\n"
+
+
+def test_each_text_alone(project: Project) -> None:
+    """Of several texts each has a line above it with the command that prints it alone, as a file that can be used as it
+    is: tags are one mapping, and cloud-init reads a file by its first line. A pool that has neither is told as that.
+    """
+    both = {**HOST, "autoscaling": {"nodeGroup": {"kind": "aws"}}}
+    pools = [both, {**POOL, "nodeSelector": {"example.com/pool": "a"}}]
+    project.policy("one", nodePools=pools, driver={"enabled": False}, devicePlugin={"enabled": True})
+    printed = project.run("nodes", "one", "b").out
+    commands = [line.split("`")[1].split()[1:] for line in printed.splitlines() if "prints this alone" in line]
+    assert commands == [["nodes", "one", "b", "--as", "node-group"], ["nodes", "one", "b", "--as", "cloud-init"]]
+    tags, host = (project.run(*words).out for words in commands)
+    assert tags in printed
+    assert host in printed
+    assert all(key.startswith("k8s.io/cluster-autoscaler/") for key in yaml.safe_load(tags))
+    assert host.startswith("#cloud-config\n")
+    assert project.run("nodes", "one", "a").out == "# the pool a of one has no nodeGroup or host\n"
 
 
 def test_what_is_refused(project: Project) -> None:

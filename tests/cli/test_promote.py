@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import json
 import re
+import shutil
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -643,6 +644,32 @@ def test_a_ring_that_nobody_is_in(small: Project) -> None:
     every = small.run("lint", "--format", "json").json["findings"]
     (found,) = (each for each in every if each["rule"] == "GPU093" and "ghost" in each["what"])
     assert (found["severity"], found["what"]) == ("warning", "no cluster is in the ring ghost")
+
+
+@pytest.mark.parametrize(
+    ("label", "told"),
+    [
+        ("canry", "did you mean canary?"),  # a typing error
+        ("seventh", "write one of canary, wide, or name it in fleet.yaml"),  # several are named, and this one isn't
+        ("wide", ""),
+        ("rest", ""),  # the name of the ring that takes the rest
+    ],
+)
+def test_a_label_that_no_ring_names(label: str, told: str, small: Project) -> None:
+    """A cluster with a label that rings select by and a value that none of them names is told, where it is written."""
+    rings = "".join(f"  - {{name: {each}, labels: {{ring: {each}}}}}\n" for each in ("canary", "wide"))
+    rings += "  - {name: rest, clusters: ['*']}\n"
+    small.write("policies/fleet.yaml", FLEET.partition("  - name")[0] + rings)
+    shutil.rmtree(small.folder / "policies/changes")
+    path = small.folder / "policies/c00.yaml"
+    text = path.read_text("utf-8").replace("name: c00\n", f"name: c00\n  labels:\n    ring: {label}\n")
+    path.write_text(text, "utf-8")
+    every = small.run("lint", "--format", "json").json["findings"]
+    found = [each for each in every if each["rule"] == "GPU093" and each["file"] == "policies/c00.yaml"]
+    lines = text.splitlines()
+    assert [(lines[each["line"] - 1].strip(), each["severity"], each["what"], each["remedy"]) for each in found] == [
+        (f"ring: {label}", "warning", f"no ring names ring={label}, so the ring of this cluster is rest", told)
+    ] * bool(told)
 
 
 def test_affected_knows_rings(small: Project) -> None:

@@ -290,6 +290,15 @@ def of_no_pool() -> Body:
     return made
 
 
+@pytest.mark.parametrize(("version", "it"), [(None, "it lacks the label"), ("24.04", "it has 24.04")])
+def test_a_node_that_is_nearly_of_the_pool(version: str | None, it: str) -> None:
+    """A pool with too few nodes says which node has the labels that people give, and which other it lacks."""
+    bodies, key = cluster(), "feature.node.kubernetes.io/system-os_release.VERSION_ID"
+    label(key, version)(bodies)
+    (told,) = (each.what for each in found(bodies) if each.rule == "LIV201")
+    assert told.endswith(f"the policy says 2; the node a would be one with {key}=22.04 ({it})")
+
+
 @pytest.mark.parametrize("name", FAULTS)
 def test_a_fault_is_named(name: str) -> None:
     """By one finding, with the node and the policy's line."""

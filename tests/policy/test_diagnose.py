@@ -301,9 +301,9 @@ def test_a_rule_over_a_section_is_told_at_its_key(fleet: Fleet) -> None:
 
 def test_a_mistake_in_a_layer_is_told_in_the_layer(fleet: Fleet) -> None:
     """The file and line are those of the layer that says it, also for an item that moved in a merged list."""
-    fleet.layer("base", "  nodePools:\n  - name: b\n    os: 22\n")
+    fleet.layer("base", "  nodePools:\n  - name: b\n    gpuProduct: 22\n")
     found = fleet.mistake("  extends: [base]\n  nodePools: [{name: a}, {name: b, arch: arm64}]\n")
-    assert found.location == Location("layers/base.yaml", 7, 9, "    os: 22")
+    assert found.location == Location("layers/base.yaml", 7, 17, "    gpuProduct: 22")
     assert found.remedy == 'put it in quotes: "22"'
 
 
@@ -480,3 +480,43 @@ def test_remedies_that_are_not_refused(path: tuple[str, ...], value: object, wan
     text = remedy(ClusterPolicySpec, path, value)
     assert wanted in text
     assert never not in text
+
+
+@pytest.mark.parametrize(
+    ("body", "path", "what", "remedy"),
+    [
+        (
+            "tenancy: {tenants: [{name: a, pools: {p: {share: 25}}}]}",
+            "tenancy.tenants[0].pools.p.share",
+            "1% to 100%",
+            "25%",
+        ),
+        ("reconciler: {health: {maxShare: 5}}", "reconciler.health.maxShare", "1% to 100%", "write 5%"),
+        ("driver: {env: [{name: A, value: 1.50}]}", "driver.env[0].value", "must be a text", '"1.50"'),
+        ("reconciler: {prepull: {maxUnavailable: 0}}", "reconciler.prepull.maxUnavailable", "a number from 1", ""),
+        (
+            'reconciler: {prepull: {maxUnavailable: "3"}}',
+            "reconciler.prepull.maxUnavailable",
+            "",
+            "leave out the quotes",
+        ),
+        (
+            "tenancy: {tenants: [{name: a}, {name: b, namespace: a}]}",
+            "tenancy.tenants[1].namespace",
+            "namespace a",
+            "a namespace",
+        ),
+        (
+            "tenancy: {tenants: [{name: b, namespace: a}, {name: a}]}",
+            "tenancy.tenants[1].name",
+            "namespace a",
+            "a namespace",
+        ),
+    ],
+)
+def test_what_is_said_to_do_does(body: str, path: str, what: str, remedy: str, fleet: Fleet) -> None:
+    """Quotes are advised only where the text would be taken, and a name is blamed only where it is the name."""
+    found = fleet.mistake(f"  {body}\n")
+    assert found.path == f"spec.{path}"
+    assert what in found.what
+    assert remedy in found.remedy

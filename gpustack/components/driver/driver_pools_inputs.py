@@ -32,7 +32,7 @@ import re
 from typing import NamedTuple
 
 from ...api import keys
-from ...catalog.oses import UnknownOS, os_id, os_tag
+from ...catalog.oses import UnknownOS, nearest_os, os_id, os_tag
 from ...cluster.ownership import image_selector
 from ...cluster.pool import Pool
 from ...cluster.workloads import Workload
@@ -221,7 +221,8 @@ def unknown_os(pool: Pool, error: UnknownOS, who: Installer | None = DRIVER) -> 
     """The finding that nothing tells which image POOL needs of WHO; None is one of `drivers`."""
     name = pool.name
     what = f"the os {error.name!r} of node pool {name} has no version" if error.name else f"node pool {name} has no os"
-    example = error.nearest[0] if error.name and error.nearest else "ubuntu22.04"
+    system = next(iter(pool.cluster.platform.systems), "ubuntu22.04")
+    example = next(iter((error.name and error.nearest) or nearest_os(system)))
     off = f"; where the node's image brings the driver, set spec.{who.section}.enabled: false" if who else ""
     return refused("GPU051", f"nodePools[{pool.index}].os", what=what, example=example, off=off)
 

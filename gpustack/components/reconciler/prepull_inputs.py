@@ -12,7 +12,7 @@ from .node_policies_inputs import drivers_of
 class PrepullInputs(Inputs):
     """`driver` and `drivers` are what the images are computed from, by so many nodes at a time as `at_once`."""
 
-    at_once: str = "100%"
+    at_once: int | str = "100%"
     openshift: bool = False
     driver: DriverInputs | None = None
     drivers: NvidiaDriversInputs | None = None

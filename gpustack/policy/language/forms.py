@@ -66,7 +66,8 @@ LONGEST = 4096
 class Form:
     """What a text has to look like: an annotation for `str`.
 
-    `what` completes "is not a valid ...", `rule` says the form in words, `hints` are (expression, remedy) of mistakes.
+    `what` completes "is not a valid ...", `rule` says the form in words, `hints` are (expression, remedy) of mistakes,
+    in which `\\g<0>` is what was written.
     `empty` lets "" pass, which charts write for "not set". `too_much` says in which way a text of this form is beyond
     what the API holds, "" for one that is not; a JSON schema can't.
     """
@@ -91,7 +92,8 @@ class Form:
         ):
             limit = f", {self.longest} characters at most" if self.longest else ""
             shown = f"{value[:60]}..." if len(value) > 63 else value
-            remedy = next((text for pattern, text in self.hints if re.search(pattern, value[:LONGEST])), "")
+            hints = ((re.search(pattern, value[:LONGEST]), text) for pattern, text in self.hints)
+            remedy = next((found.expand(text) for found, text in hints if found), "")
             raise refuse(self.name, f"{shown!r} is not a valid {self.what}: {self.rule}{limit}", remedy)
         if self.too_much and (what := self.too_much(value)):
             raise refuse(self.name, f"{value!r} is not a valid {self.what}: {what}", "write less")
@@ -139,16 +141,17 @@ class TextAt:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Number:
-    """A whole number from 0 to `most`, or text in a form: an annotation for `int | str`, which as a union would report
-    twice."""
+    """A whole number from `least` to `most`, or text in a form: an annotation for `int | str`, which as a union
+    would report twice."""
 
     form: Form
     most: int = INT32
+    least: int = 0
 
     def check(self, value: Any) -> int | str:
         if isinstance(value, str):
             return self.form.check(value)
-        if type(value) is int and 0 <= value <= self.most:
+        if type(value) is int and self.least <= value <= self.most:
             return value
         if type(value) is int and value > self.most:
             raise refuse(self.form.name, f"{value} is too large: {self.most} at most", "write a smaller number")
@@ -160,4 +163,4 @@ class Number:
 
     def schema(self) -> dict[str, Any]:
         """The same as a JSON schema."""
-        return {"anyOf": [{"type": "integer", "minimum": 0, "maximum": self.most}, self.form.schema()]}
+        return {"anyOf": [{"type": "integer", "minimum": self.least, "maximum": self.most}, self.form.schema()]}

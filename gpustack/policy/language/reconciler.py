@@ -13,7 +13,7 @@ from pydantic import Field
 from . import guards
 from .base import Own, Section, items, mapping, own, section
 from .daemonsets import Toleration
-from .health import Health, Share
+from .health import Health
 from .node_pools import Taint, Window
 from .operand import ImageSource, ResourceRequirements
 from .types import (
@@ -28,6 +28,7 @@ from .types import (
     Labels,
     LabelValue,
     ObjectName,
+    SomeNodes,
 )
 
 if TYPE_CHECKING:
@@ -100,9 +101,9 @@ class Prepull(Section):
     """Images of drivers on the nodes before they are taken out of service: a DaemonSet for each of a driver, whose pods
     run these images without rights or mounts, and do nothing."""
 
-    maxUnavailable: Share = "100%"
-    """How many nodes pull at a time, as a percentage, rounded up. Those that can't get an image count: where so many
-    can't, no other one gets it. Absent: 100%, all at once."""
+    maxUnavailable: SomeNodes = "100%"
+    """How many nodes pull at a time: a number, or a percentage rounded up. Those that can't get an image count:
+    where so many can't, no other one gets it. Absent: 100%, all at once."""
     timeoutSeconds: Minutes = 3600
     """How long a node waits for the images of its next driver before `then` counts. Absent: 3600."""
     then: Literal["wait", "begin"] = "wait"

@@ -193,17 +193,18 @@ class Tenancy(Section):
 
     @model_validator(mode="after")
     def _each_once(self) -> Tenancy:
-        for path, what, name in self._named_twice():
-            raise refuse_at(path, refuse("twice", f"two {what} are called {name}", "give each a name of its own"), name)
+        for path, what, name, key in self._named_twice():
+            raise refuse_at(path, refuse("twice", f"two {what} {name}", f"give each a {key} of its own"), name)
         return self
 
-    def _named_twice(self) -> Iterator[tuple[tuple[str | int, ...], str, str]]:
-        """The path of each name that an earlier one has, what it names, and the name."""
-        for path, what, names in (
-            ("tenants", "tenants", [each.name for each in self.tenants]),
-            ("tenants", "tenants' namespaces", [each.home for each in self.tenants]),
-            ("priorities", "priorities", [each.name for each in self.priorities]),
+    def _named_twice(self) -> Iterator[tuple[tuple[str | int, ...], str, str, str]]:
+        """The path of each name that an earlier one has, what has it, the name, and what it is."""
+        for path, what, key, names in (
+            ("tenants", "tenants are called", "name", [each.name for each in self.tenants]),
+            ("tenants", "tenants have the namespace", "namespace", [each.home for each in self.tenants]),
+            ("priorities", "priorities are called", "name", [each.name for each in self.priorities]),
         ):
             for index, name in enumerate(names):
                 if name in names[:index]:
-                    yield (path, index, "name"), what, name
+                    inherited = key == "namespace" and self.tenants[index].namespace is None
+                    yield (path, index, "name" if inherited else key), what, name, key

@@ -67,6 +67,7 @@ Text = Annotated[str, form("text")]
 """Any text that a process, a file or the API can hold."""
 Quantity = Annotated[int | str, Number(QUANTITY, INT64)]
 IntOrPercent = Annotated[int | str, Number(form("int_or_percent"))]
+SomeNodes = Annotated[int | str, Number(form("some_nodes"), least=1)]
 NodesText = Annotated[str, form("nodes_text")]
 Duration = Annotated[str, form("duration", too_much=too_long)]
 TimeOfDay = Annotated[str, form("time_of_day")]

@@ -4,6 +4,7 @@ Solves: pydantic knows the merged data only. Here its errors are led back throug
 said in the words of the person who wrote it: the text as written (1.30, not 1.3), what is wanted, and what to write.
 """
 
+import copy
 import difflib
 import re
 from collections.abc import Callable, Iterable, Iterator
@@ -60,7 +61,7 @@ def diagnose(
         model = ClusterPolicySpec
     findings = []
     errors = error.errors(include_url=False)[: MOST * 4]
-    mistakes = _distinct([_mistake(details, merged) for details in errors])
+    mistakes = _in_quotes(_distinct([_mistake(details, merged) for details in errors]), merged, model)
     # A value that follows from another is as wrong as that one, which is among the mistakes.
     writers = [merged.nearest_writer(each.path) for each in mistakes]
     own = [each for each, by in zip(mistakes, writers, strict=True) if by is None or by[0].kind != "derived"]
@@ -134,6 +135,26 @@ def _distinct(mistakes: list[_Error]) -> list[_Error]:
         if place not in kept or (kept[place].kind.endswith("_type") and not by_type):
             kept[place] = mistake
     return list(kept.values())
+
+
+def _in_quotes(mistakes: list[_Error], merged: Merged, model: type[BaseModel]) -> list[_Error]:
+    """MISTAKES, with a number that would be no better as the text that MODEL wants told by what is wrong with that."""
+    bare = [each.path for each in mistakes if each.kind == "string_type" and type(each.value) in (int, float)]
+    bare = [path for path in bare if path and path[0] != "secrets"]
+    data = copy.deepcopy(merged.spec) if bare else {}
+    for each in mistakes:
+        if each.path in bare:
+            node: Any = data
+            for step in each.path[:-1]:
+                node = node[step]
+            node[each.path[-1]] = each.written
+    try:
+        if bare:
+            model.model_validate(data)
+    except ValidationError as error:
+        again = {each.path: each for each in (_mistake(details, merged) for details in error.errors(include_url=False))}
+        return [again.get(each.path, each) if each.path in bare else each for each in mistakes]
+    return mistakes
 
 
 def _where(mistake: _Error, merged: Merged) -> tuple[Location | None, str]:

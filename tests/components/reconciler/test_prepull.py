@@ -118,6 +118,7 @@ def test_node_policies_name_the_images() -> None:
     (without,) = specs({}, **sections).values()
     assert "images" not in without["driver"]["daemonSets"][0]
     assert "prepull" not in without["upgrade"]
-    (some,) = pulling({"prepull": {"maxUnavailable": "20%"}}, **sections).values()
-    assert some["spec"]["updateStrategy"]["rollingUpdate"] == {"maxUnavailable": "20%"}
+    for most in ("20%", 3):
+        (some,) = pulling({"prepull": {"maxUnavailable": most}}, **sections).values()
+        assert some["spec"]["updateStrategy"]["rollingUpdate"] == {"maxUnavailable": most}
     assert pulling({}) == pulling(driver={"enabled": False}) == {}
