@@ -140,6 +140,23 @@ def test_a_record_takes_no_power_that_the_policy_does_not_give() -> None:
     assert history.world.server.find(POLICIES, POOL)
 
 
+def test_where_the_policy_is_gone_nobody_says_that_pods_may_be_deleted() -> None:
+    """A pod that was bound by name to a node that is worked on goes by eviction then: the node's record, which says
+    more, is up to whoever owns the node."""
+    history = one_node(Workload("job", 1), podRules=[{"podSelector": LABEL, "then": "delete"}])
+    for _ in range(60):
+        history.once()
+        if m.operation(history.world.node("n0")).get("phase") == "Acting":
+            break
+        history.world.tick(1)
+    before = ways(history)
+    assert '"then":"delete"' in m.annotations_of(history.world.node("n0"))[m.OP]
+    history.world.server.remove(POLICIES, POOL)
+    start(history.world, Workload("job", 1), "n0")
+    history.once()
+    assert ways(history)[len(before) :] == ["evict"]
+
+
 DRAIN = {"drain": {"enable": True, "force": True, "podSelector": "app=web"}}
 
 

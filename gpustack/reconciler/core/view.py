@@ -226,7 +226,14 @@ def ledgered(known: Snapshot, node: Node, operation: Operation | None) -> tuple[
         uid = next((each.uid for each in known.policies if each.uid.startswith(entry.policy)), entry.policy)
         operation = msgspec.structs.replace(operation, policy=uid)
     policy = policy_of(known, operation.policy)
-    return (bounded(operation, policy) if policy else operation), None
+    return (bounded(operation, policy) if policy else _unbacked(operation)), None
+
+
+def _unbacked(operation: Operation) -> Operation:
+    """OPERATION whose policy is gone: what it says of deleting pods has nobody's word but the node's."""
+    rules = [rule for rule in operation.finish.podRules if rule.then != "delete"]
+    finish = msgspec.structs.replace(operation.finish, podRules=rules, ignoreBudgets=False)
+    return msgspec.structs.replace(operation, finish=finish)
 
 
 def bounded(operation: Operation, policy: NodePolicy) -> Operation:
