@@ -91,11 +91,11 @@ def test_nothing_may_be_missing(tmp_path: Path, line: str, rule: str, path: str)
         ("reason: no drivers here", "reason: '...'", "GPU018"),
         ("owner: me", "owner: ' '", "GPU018"),
         ("rule: GPU103", "rule: gpu103", "GPU018"),
-        ("rule: GPU103", "rule: 103", "GPU017"),
+        ("rule: GPU103", "rule: 103", "GPU018"),
         ('clusters: "*"', "clusters: []", "GPU018"),
         ('"2027-01-01"', "2027-02-30", "GPU018"),
         ('"2027-01-01"', "2027-1-1", "GPU018"),
-        ('"2027-01-01"', "20270101", "GPU017"),
+        ('"2027-01-01"', "20270101", "GPU018"),
         ("owner: me", "owner: me, until: 2027-01-01", "GPU016"),
     ],
 )

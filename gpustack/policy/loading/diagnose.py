@@ -142,15 +142,17 @@ def _in_quotes(mistakes: list[_Error], merged: Merged, model: type[BaseModel]) -
     bare = [each.path for each in mistakes if each.kind == "string_type" and type(each.value) in (int, float)]
     bare = [path for path in bare if path and path[0] != "secrets"]
     data = copy.deepcopy(merged.spec) if bare else {}
-    for each in mistakes:
-        if each.path in bare:
-            node: Any = data
-            for step in each.path[:-1]:
-                node = node[step]
-            node[each.path[-1]] = each.written
     try:
+        for each in mistakes:
+            if each.path in bare:
+                node: Any = data
+                for step in each.path[:-1]:
+                    node = node[step]
+                node[each.path[-1]] = each.written
         if bare:
             model.model_validate(data)
+    except (LookupError, TypeError):  # the value stands in a place of its own making: one of the forms of a union
+        return mistakes
     except ValidationError as error:
         again = {each.path: each for each in (_mistake(details, merged) for details in error.errors(include_url=False))}
         return [again.get(each.path, each) if each.path in bare else each for each in mistakes]
