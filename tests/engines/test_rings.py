@@ -124,6 +124,9 @@ def test_a_driver_goes_by_rings_through_three_clusters(
     status = {"status": {"conditions": [stalled], "breaker": {"open": True}}}
     path = admin.path(NODE_POLICY, name, "", "status")
     admin.request("PATCH", path, status, content="application/merge-patch+json")
+    wait_for(
+        lambda: "LIV102" not in seen(world, "one", planes["one"], tmp_path)[1], "the later stages are synced", SECONDS
+    )
     report, errors = seen(world, "one", planes["one"], tmp_path)
     assert "LIV601" in errors
     with pytest.raises(AssertionError, match="LIV601"):
