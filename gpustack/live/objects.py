@@ -14,7 +14,7 @@ from ..api.taints import excluded, kept_away, required_terms, tolerations_of
 from ..model import MONITORS, RULES, Body, Path, dotted, few
 from .nodes import Hit, busy
 from .nodes import ready as works
-from .state import State, labels, name_of
+from .state import State, called, labels, name_of
 
 OPERATOR = "gpu-operator"
 FIELDS = 3
@@ -46,15 +46,14 @@ def drift(rendered: Sequence[Body], state: State) -> Iterator[Hit]:
         kind = kind_of(body)
         if kind not in state.objects:
             continue
-        name = f"{kind.kind} {kind.namespace + '/' if kind.namespace else ''}{body['metadata']['name']}"
         live = state.find(body)
         if live is None:
-            yield Hit("LIV101", f"{name} is not there")
+            yield Hit("LIV101", f"{called(body)} is not there")
             continue
         changed = [*differences(body, live)]
         if changed and (kind, name_of(body)) not in state.settled:
             parts = [f"{dotted(path)} is {_short(has)}, rendered {_short(want)}" for path, want, has in changed]
-            yield Hit("LIV102", f"{name}: {few(parts, FIELDS, '; ')}")
+            yield Hit("LIV102", f"{called(body)}: {few(parts, FIELDS, '; ')}")
 
 
 def differences(wanted: Any, live: Any, path: Path = ()) -> Iterator[tuple[Path, Any, Any]]:
@@ -72,11 +71,10 @@ def differences(wanted: Any, live: Any, path: Path = ()) -> Iterator[tuple[Path,
 
 
 def _lists(wanted: Sequence[Any], live: Sequence[Any], path: Path) -> Iterator[tuple[Path, Any, Any]]:
-    """Named entries are compared by their names, in whatever order; all others one by one."""
+    """Named entries are compared by their names, in whatever order; all others one by one, and those of which two have
+    one name: a volume may be mounted twice."""
     names = [each.get("name") if isinstance(each, dict) else None for each in live]
-    named = all(names) and len(set(map(str, names))) == len(
-        names
-    )  # a volume may be mounted twice, each time by its name
+    named = all(names) and len(set(map(str, names))) == len(names)
     if wanted and named and all(isinstance(each, dict) and each.get("name") for each in wanted):
         for each in wanted:
             at = (*path, str(each["name"]))
@@ -236,7 +234,7 @@ def of_prometheus(rendered: Sequence[Body], namespace: str, state: State) -> Ite
     """What it has not loaded, can't evaluate, or doesn't scrape; nothing where nobody asked it."""
     said = state.prometheus
     if "error" in said:
-        yield Hit("LIV804", f"{said['error']}")
+        yield Hit("LIV804", str(said["error"]))
     for body in rendered if "rules" in said else ():
         if body["kind"] in RULES:
             yield from _loaded(body, said["rules"])
@@ -245,7 +243,7 @@ def of_prometheus(rendered: Sequence[Body], namespace: str, state: State) -> Ite
 
 
 def _loaded(body: Body, groups: Sequence[Any]) -> Iterator[Hit]:
-    what = f"{body['kind']} {'/'.join(filter(None, name_of(body)))}"
+    what = called(body)
     for group in body["spec"]["groups"]:
         wanted = Counter(str(one.get("alert") or one.get("record")) for one in group["rules"])
         there = [one for each in groups if each.get("name") == group["name"] for one in each.get("rules") or []]
@@ -262,5 +260,4 @@ def _scraped(body: Body, namespace: str, up: Mapping[str, float], state: State) 
     app = body["spec"]["selector"].get("matchLabels", {}).get("app")
     pods = sum(labels(pod).get("app") == app and ready(pod) for pod in state.of("Pod", namespace))
     if up.get(str(app), 0) < pods:
-        what = f"{body['kind']} {'/'.join(filter(None, name_of(body)))}"
-        yield Hit("LIV803", f"{what}: {up.get(str(app), 0):g} of {pods} pods that are ready answer")
+        yield Hit("LIV803", f"{called(body)}: {up.get(str(app), 0):g} of {pods} pods that are ready answer")

@@ -25,7 +25,7 @@ from ..model import SEVERITIES, Body, Finding, few
 from . import nodes
 from .nodes import Hit
 from .objects import OPERATOR, of_kinds, repelled
-from .state import State, labels, name_of
+from .state import State, called, labels, name_of
 from .verify import folded, texts
 from .why import NAMED
 
@@ -113,13 +113,13 @@ def told(node: Body) -> dict[str, Any]:
     """What NODE tells of itself, by the names of a pool's fields; what it doesn't tell is left out."""
     info, given = (node.get("status") or {}).get("nodeInfo") or {}, labels(node)
     named = f"{given.get(f'{keys.OS_RELEASE}ID', '')}{given.get(f'{keys.OS_RELEASE}VERSION_ID', '')}"
-    facts: dict[str, Any] = {
+    tells: dict[str, Any] = {
         "os": named or oses.of_image(str(info.get("osImage") or "")),
         "kernel": nfd.kernel(str(info.get("kernelVersion") or "")),
         "arch": info.get("architecture"),
         "containerRuntime": info.get("containerRuntimeVersion"),
     }
-    return {key: value for key, value in facts.items() if value}
+    return {key: value for key, value in tells.items() if value}
 
 
 def _otherwise(seen: Seen) -> Iterator[Hit]:
@@ -161,7 +161,7 @@ def _operators(state: State) -> Iterator[Hit]:
         inert = keys.INERT in (body["metadata"].get("annotations") or {})
         theirs = body["kind"] == "ClusterPolicy" and body["apiVersion"].startswith(keys.NVIDIA) and not inert
         if theirs or OPERATOR in name:
-            yield Hit("PRE101", f"{body['kind']} {'/'.join(filter(None, name_of(body)))} is there")
+            yield Hit("PRE101", f"{called(body)} is there")
 
 
 def _others(expected: Expected, state: State) -> Iterator[Hit]:
@@ -259,7 +259,7 @@ def signs(pool: Pool, node: str, text: str) -> Iterator[Hit]:
 
 def printed(text: str) -> dict[str, Any]:
     """What an output of nvidia-smi in TEXT tells, by the names of a pool's fields; `hostVersion` is the driver's, and
-    `memory` is in GiB. Empty where there is none in it."""
+    `memory` is in GiB. Empty for a TEXT without such an output."""
     products = re.findall(r"<product_name>([^<]*)<", text)
     driver = re.search(r"<driver_version>([^<]*)<", text)
     memory = re.search(r"<fb_memory_usage>\s*<total>\s*(\d+) MiB", text)

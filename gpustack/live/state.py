@@ -73,6 +73,11 @@ def labels(body: Body) -> Mapping[str, str]:
     return body["metadata"].get("labels") or {}
 
 
+def called(body: Body) -> str:
+    """BODY in a sentence: its kind, its namespace and its name."""
+    return f"{body['kind']} {'/'.join(filter(None, name_of(body)))}"
+
+
 def name_of(body: Body) -> tuple[str, str]:
     """The namespace and the name of BODY."""
     return str(body["metadata"].get("namespace") or ""), str(body["metadata"]["name"])

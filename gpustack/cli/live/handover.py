@@ -17,10 +17,10 @@ from pathlib import Path
 
 from ...api.expectations import kind_of
 from ...api.objects import Object
-from ...live.state import raw
+from ...live.state import called, raw
 from ...model import Body, InputError
 from ...moving.migrate import NFD, Plan, Step
-from ...moving.migrate.acts import RECORD, Act, called
+from ...moving.migrate.acts import RECORD, Act
 from ...moving.migrate.file import TIME, moved, sight
 from ...moving.migrate.seen import space
 from ...reconciler.shell.client import Client

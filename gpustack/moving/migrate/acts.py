@@ -83,12 +83,6 @@ def within(patch: Body, shape: Mapping[str, Any]) -> Body:
     return {key: within(*each) if all(isinstance(one, dict) for one in each) else each[0] for key, each in both.items()}
 
 
-def called(body: Body) -> str:
-    """BODY in a sentence."""
-    meta = body["metadata"]
-    return f"{body['kind']} {'/'.join(filter(None, (meta.get('namespace'), meta['name'])))}"
-
-
 def digest(value: Any) -> str:
     """A name for VALUE, plain data."""
     return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()[:16]

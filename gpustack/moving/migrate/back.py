@@ -10,12 +10,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from gpustack.live.state import called
 from gpustack.model import Body
 from gpustack.reconciler.shell.lease import NAME
 from gpustack.reconciler.shell.uninstall import MARKS
 
 from ...api import keys
-from .acts import Act, bare, called, changes, digest, key_of, record, undone, within
+from .acts import Act, bare, changes, digest, key_of, record, undone, within
 from .plan import Promise, Render, Verdict, holds_driver, unproved
 from .seen import Seen, facts, notes, space
 from .steps import AS_TOLD, Planner, State, Step, scaled, stopped, told

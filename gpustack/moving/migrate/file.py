@@ -12,11 +12,12 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from gpustack.api.expectations import kind_of
+from gpustack.live.state import called
 from gpustack.model import Body
 
 from ...api import keys
 from . import Plan
-from .acts import RECORD, Act, called, digest
+from .acts import RECORD, Act, digest
 from .plan import Render, holds_driver
 from .seen import facts, kinds, operator_kind, space
 
