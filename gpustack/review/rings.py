@@ -13,7 +13,7 @@ from ..model import few
 from ..policy.loading.rings import leaves
 from ..text.quantities import milliseconds
 from .impact import repository
-from .impact.effects import Effect, digest
+from .impact.effects import Effect, Specs, digest
 from .impact.tiers import POWER, ROUTINE
 
 if TYPE_CHECKING:
@@ -21,17 +21,15 @@ if TYPE_CHECKING:
     from ..policy.loading.rings import Change, Rings
 
 DAY = datetime.timedelta(days=1)
+"""How far back a time in a file may lie when it is reviewed: there may be a night between the two."""
 AHEAD = datetime.timedelta(minutes=5)
 """By how much clocks of those who promote and of those who review may differ."""
-"""By which the day of a review and a time in a file may differ: time zones, and a night between the two."""
 Ringed = tuple["Rings", Mapping[str, str | None]]
 """The rings and changes of a side, and the ring of each cluster."""
-Specs = Mapping[str, tuple["ClusterPolicySpec | None", "ClusterPolicySpec | None"]]
-"""The effective specs of clusters before and after, None where nobody knows it."""
 
 
 def effects(
-    before: Ringed, after: Ringed, changed: Collection[str], now: datetime.datetime, specs: Specs
+    before: Ringed, after: Ringed, changed: Collection[str], now: datetime.datetime, specs: Mapping[str, Specs]
 ) -> Iterator[Effect]:
     """What is told of the rings BEFORE and AFTER, looked at NOW, where the clusters CHANGED render differently, whose
     effective specs of both sides are SPECS.
@@ -134,7 +132,7 @@ def _around(there: Change | None, change: Change, before: Ringed, after: Ringed)
         yield f"goes over rings, or around them: it comes to {few(far, 6)}"
 
 
-def _by_others(change: Change, after: Ringed, specs: Specs) -> Iterator[str]:
+def _by_others(change: Change, after: Ringed, specs: Mapping[str, Specs]) -> Iterator[str]:
     """Which clusters that CHANGE hasn't reached get all that it says from other files, so that no ring held it."""
     said = {called: value for called, (_, value) in change.leaves.items() if value != {}}
     known: dict[int, bool] = {}

@@ -1,4 +1,5 @@
-"""Tests by which the lists of tiers bound amounts: how long, how much, how many.
+"""Tests by which the lists of tiers bound amounts: how long, how much, how many; how early alerts fire, and when nodes
+may be taken.
 
 Solves: a field that is harmless at 30s stops what it paces at 8760h, and a limit of 4Mi stops its pod, on every node.
 So an amount is held against what stood there before (or the default), and against floors and ceilings where nothing
@@ -19,7 +20,6 @@ from typing import Any
 
 from ...catalog import alerts as known
 from ...text import quantities
-from ...text.quantities import milliseconds
 from .leaves import Leaf, Leaves
 
 LEAST, MOST = Fraction(1, 2), 4
@@ -250,7 +250,7 @@ def _earlier(alert: known.Alert, key: str, old: Any, new: Any) -> bool:
     if key == "severity":
         return new in ("page", old)
     if key == "lasts":
-        return milliseconds(str(new)) <= milliseconds(str(old))
+        return quantities.milliseconds(str(new)) <= quantities.milliseconds(str(old))
     if type(old) is not int or type(new) is not int:
         return False
     return new >= old if alert.limits.get(key, {}).get("earlier") == "higher" else new <= old

@@ -154,8 +154,9 @@ def kept_longer(leaf: Leaf) -> bool:
 
 
 def kept_longer_or_said(leaf: Leaf) -> bool:
-    """The same, or a pool's own for the first time: what was the cluster's is compared where it is rendered. Of a new
-    pool it is no less than the cluster's."""
+    """Whether something is kept for longer, or a pool says it for the first time: what was the cluster's is compared
+    where it is rendered. Of a new pool it is no less than the cluster's.
+    """
     if leaf.old is not None or _pool_stays(leaf):
         return leaf.old is None or kept_longer(leaf)
     return kept_longer(replace(leaf, old=leaf.news.get(("reconciler", leaf.path[-1]), 0)))

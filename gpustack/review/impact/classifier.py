@@ -21,56 +21,6 @@ from .rule import Hit, rule
 from .subject import Subject, at, mapping
 from .tiers import OUTAGE, PLANNED, POWER, ROUTINE, UNCLASSIFIED
 
-THEN = {
-    "delete": "deletes, whatever PodDisruptionBudgets say,",
-    "leave": "counts as using no GPU",
-    "wait": "waits, before anybody is evicted, for",
-    "evict": "evicts",
-}
-"""What rules do, the gravest first. It stands before labels, which may be so many that a comment cuts them."""
-
-
-def rules(leaf: Leaf) -> Iterator[str]:
-    """The rules that are new or have another place among the others, those that delete first; then those that go. Of
-    one that stands twice the first counts.
-    """
-    old, new = ({text(each): each for each in side or ()} for side in (leaf.old, leaf.new))
-    before, after = [each for each in old if each in new], [each for each in new if each in old]
-    turns = dict.fromkeys(new, "new")
-    for place, each in enumerate(after):
-        back = before.index(each) - place
-        turns[each] = "which came later" if back > 0 else "which came earlier" if back else ""
-    numbered = [(number, *each) for number, each in enumerate(new.items(), 1) if turns[each[0]]]
-    for number, key, each in sorted(numbered, key=lambda one: list(THEN).index(one[2]["then"])):
-        yield f"rule {number} of {len(new)}, {turns[key]}: {_sentence(each)}"
-    gone = [each for key, each in old.items() if key not in new]
-    for each in gone:
-        yield f"a rule that goes: {_sentence(each)}"
-    if not numbered and not gone:
-        yield "only rules that stand twice come or go"
-
-
-def _sentence(rule: dict[str, Any]) -> str:
-    labels = ", ".join(f"{key}={value}" for key, value in sorted(rule["labels"].items()))
-    where = f"namespace {rule['namespace']}" if rule.get("namespace") else "any namespace"
-    return f"{THEN[rule['then']]} pods in {where} with {labels}"
-
-
-def budgets(leaf: Leaf) -> Iterator[str]:
-    """For how long PodDisruptionBudgets count, where that is not for longer."""
-    yield (
-        f"{'not set' if leaf.old is None else leaf.old} -> {leaf.new}: PodDisruptionBudgets that have held up a node "
-        f"for {leaf.new} seconds are overridden, and pods that use its GPUs deleted"
-    )
-
-
-WORDS: dict[Path, Callable[[Leaf], Iterator[str]]] = {
-    ("reconciler", "podRules"): rules,
-    ("reconciler", "ignoreBudgetsAfterSeconds"): budgets,
-}
-"""Fields of a policy of which a review tells more than their values."""
-
-
 SHOWN, LONG = 30, 160
 CONTENT = {"ConfigMap", "GrafanaDashboard"}
 """Kinds that have nothing but content."""
@@ -230,6 +180,56 @@ def told(subject: Subject) -> Iterator[Step]:
         yield step
 
 
+THEN = {
+    "delete": "deletes, whatever PodDisruptionBudgets say,",
+    "leave": "counts as using no GPU",
+    "wait": "waits, before anybody is evicted, for",
+    "evict": "evicts",
+}
+"""What rules do, the gravest first. It stands before labels, which may be so many that a comment cuts them."""
+
+
+def pod_rules(leaf: Leaf) -> Iterator[str]:
+    """The rules that are new or have another place among the others, those that delete first; then those that go. Of
+    one that stands twice the first counts.
+    """
+    old, new = ({text(each): each for each in side or ()} for side in (leaf.old, leaf.new))
+    before, after = [each for each in old if each in new], [each for each in new if each in old]
+    turns = dict.fromkeys(new, "new")
+    for place, each in enumerate(after):
+        back = before.index(each) - place
+        turns[each] = "which came later" if back > 0 else "which came earlier" if back else ""
+    numbered = [(number, *each) for number, each in enumerate(new.items(), 1) if turns[each[0]]]
+    for number, key, each in sorted(numbered, key=lambda one: list(THEN).index(one[2]["then"])):
+        yield f"rule {number} of {len(new)}, {turns[key]}: {_sentence(each)}"
+    gone = [each for key, each in old.items() if key not in new]
+    for each in gone:
+        yield f"a rule that goes: {_sentence(each)}"
+    if not numbered and not gone:
+        yield "only rules that stand twice come or go"
+
+
+def _sentence(rule: dict[str, Any]) -> str:
+    labels = ", ".join(f"{key}={value}" for key, value in sorted(rule["labels"].items()))
+    where = f"namespace {rule['namespace']}" if rule.get("namespace") else "any namespace"
+    return f"{THEN[rule['then']]} pods in {where} with {labels}"
+
+
+def ignored_budgets(leaf: Leaf) -> Iterator[str]:
+    """For how long PodDisruptionBudgets count, where that is not for longer."""
+    yield (
+        f"{'not set' if leaf.old is None else leaf.old} -> {leaf.new}: PodDisruptionBudgets that have held up a node "
+        f"for {leaf.new} seconds are overridden, and pods that use its GPUs deleted"
+    )
+
+
+WORDS: dict[Path, Callable[[Leaf], Iterator[str]]] = {
+    ("reconciler", "podRules"): pod_rules,
+    ("reconciler", "ignoreBudgetsAfterSeconds"): ignored_budgets,
+}
+"""Fields of a policy of which a review tells more than their values."""
+
+
 @rule("IMP905", 1, 2)
 def policy_field(subject: Subject) -> Iterator[Hit]:
     """A field of the policy changes that isn't known to be harmless."""
@@ -237,7 +237,7 @@ def policy_field(subject: Subject) -> Iterator[Hit]:
     there = origin.said(subject.before) if red and subject.before else None
     for leaf, tier, _ in red:
         why = f": {reason}" if (reason := table.why(leaf.path)) else ""
-        # It is judged by the default of a section that is new, which never was.
+        # A field of a section that is new is judged by its default, which has never been in force.
         old = None if there is not None and leaf.path not in there else leaf.old
         plain = f"{said(leaf, old)} -> {said(leaf, leaf.new)}{why}"
         for what in WORDS[leaf.path](leaf) if leaf.path in WORDS else [plain]:

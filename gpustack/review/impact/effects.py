@@ -67,7 +67,8 @@ def _each(pairs: Sequence[tuple[Any, Any]]) -> Pair:
     return digest([one for one, _ in pairs]), digest([two for _, two in pairs])
 
 
-Specs = tuple["ClusterPolicySpec | None", "ClusterPolicySpec | None"]
+Specs = tuple[ClusterPolicySpec | None, ClusterPolicySpec | None]
+"""The effective specs of a cluster before and after; None for a side that has no policy, or an unknown one."""
 Key = tuple[str, int, str, str, str]
 """Rule, tier, place, what happens there, and what to do."""
 
