@@ -24,7 +24,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from dataclasses import replace as changed_copy
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..gitops.place import FOLDER
 from ..model import OutputError
@@ -34,9 +34,6 @@ from .cache import digest
 from .folders import Seen, above, carry, exchange, read, recover, scan, walk
 from .index import INDEX, SCRATCH, claims, index_data, index_of, read_index, without_project, write_index
 from .refusals import said
-
-if TYPE_CHECKING:
-    from .foreign import Thing
 
 HEADER = "# Rendered by gpustack from "
 
@@ -122,7 +119,7 @@ def header(source: str) -> str:
     return f'{HEADER}{shown}; change that and run "gpustack render".\n'
 
 
-def compare(out: Path, rendering: Rendering, there: Mapping[str, Thing] | None = None) -> Change:
+def compare(out: Path, rendering: Rendering, there: Mapping[str, foreign.Thing] | None = None) -> Change:
     """How the cluster's folder below OUT differs from RENDERING. Reads every file; THERE is what foreign.look saw in
     it, where somebody just looked.
     """
@@ -157,7 +154,7 @@ def left_over(out: Path, cluster: str) -> Change:
     return Change(cluster, removed=tuple(sorted(removed)) or (index_of(cluster),))
 
 
-def own_files(out: Path, cluster: str, there: Mapping[str, Thing], listed: Any) -> set[str]:
+def own_files(out: Path, cluster: str, there: Mapping[str, foreign.Thing], listed: Any) -> set[str]:
     """Files THERE in dist/CLUSTER that gpustack wrote: those LISTED in the index, and those that begin with our
     header.
     """

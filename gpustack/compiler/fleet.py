@@ -287,9 +287,10 @@ def stack_of(project: Project, source: Source) -> Stack:
         versions.rendered_by(project, source.by, [source.path])
         stack = stored_stack(source.key, project.store)
     if stack is None:
-        loaded = sources.load_policy(source.path, project.root, project.store)
-        from ..checks.rule import all_rules  # whoever writes what a stack renders to has been told what they say
+        from ..checks.rule import all_rules
 
+        loaded = sources.load_policy(source.path, project.root, project.store)
+        # All rules are waived: whoever writes what a stack renders to has been told what they say.
         stack = compile_stack(loaded.spec, source.key, project.store, {rule.id for rule in all_rules()})
     return stack
 
@@ -303,25 +304,24 @@ def digest_of(project: Project, source: Source) -> str:
     return digest(index.without_project(rendered(project, source).index()))
 
 
+_RENDERED: dict[tuple[str, str], tuple[Stack, EngineTexts]] = {}
+
+
 def rendered(project: Project, source: Source) -> dist.Rendering:
     """What SOURCE's folder should hold. A process keeps what it rendered last: clusters of one spec share it."""
     which = (project.store.salt, source.key)
     if which not in _RENDERED:
         if len(_RENDERED) == sources.HELD:
             _RENDERED.clear()
-        compiled = stack_of(project, source)
-        _RENDERED[which] = (compiled, EngineTexts(compiled.plan))
+        stack = stack_of(project, source)
+        _RENDERED[which] = (stack, EngineTexts(stack.plan))
     stack, texts = _RENDERED[which]
     head = dist.header(source.display)
-    files = (
-        {} if stack.artifact and not project.whole else {file.path: (head + file.text).encode() for file in stack.files}
-    )
+    here = () if stack.artifact and not project.whole else stack.files
+    files = {file.path: (head + file.text).encode() for file in here}
     engine = {path: (head + text).encode() for path, text in texts.of(source.name).items()}
     owner = index.owner(project.root, project.out)
     return dist.Rendering(source.name, source.display, stack.minor, files, owner, engine, stack.artifact)
-
-
-_RENDERED: dict[tuple[str, str], tuple[Stack, EngineTexts]] = {}
 
 
 def _write(item: tuple[Project, Source]) -> Seen:

@@ -87,13 +87,13 @@ def _order(item: GroupedFinding) -> tuple[int, str, int, int, str]:
 
 
 def ahead(
-    project: Project, folder: Path, sources: Sequence[Source], waived: frozenset[str], executor: Executor
+    project: Project, folder: Path, policies: Sequence[Source], waived: frozenset[str], executor: Executor
 ) -> list[GroupedFinding]:
-    """What is wrong with SOURCES, all of FOLDER, as they will be, and with the rings and changes beside them."""
+    """What is wrong with POLICIES, all of FOLDER, as they will be, and with the rings and changes beside them."""
     rings = rings_of(folder.absolute(), lambda file: display(file, project.root))
-    opened = [open_policy(read(each.path, each.display)) for each in sources] if rings.document else []
+    opened = [open_policy(read(each.path, each.display)) for each in policies] if rings.document else []
     asked: list[Asked] = []
-    for source, policy in zip(sources, opened, strict=False):
+    for source, policy in zip(policies, opened, strict=False):
         ring = rings.ring_of(policy) or ""
         names = [each.name for each in rings.changes if not rings.reached(each, ring)]
         asked += [(project, source, ring, names, waived)] if names else []
@@ -104,7 +104,9 @@ def ahead(
 
 
 def _beside(rings: Rings, policies: Sequence[Envelope]) -> Iterator[Finding]:
-    """What is to be said of globs that name none of POLICIES, and of changes that all of them have other values for."""
+    """What is to be said of rings and globs that none of POLICIES is in, of labels that miss their ring, and of changes
+    that move no cluster of a ring.
+    """
     names = [str(each.name) for each in policies]
     members = [rings.ring_of(each) for each in policies]
     for index, ring in enumerate(rings.rings):
