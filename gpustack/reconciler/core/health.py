@@ -80,8 +80,8 @@ def look(known: Snapshot, view: View, policy: NodePolicy | None = None) -> Found
 
 def _told(rules: Sequence[HealthRule], condition: NodeCondition, now: datetime) -> Fault | str | None:
     """What CONDITION tells by the RULES for its type: a fault, why it isn't known, or that all is well (None)."""
-    beats, beat = (each.heartbeatSeconds for each in rules if each.heartbeatSeconds), condition.lastHeartbeatTime
-    limit = min(beats, default=0)
+    limit = min((each.heartbeatSeconds for each in rules if each.heartbeatSeconds), default=0)
+    beat = condition.lastHeartbeatTime
     if limit and (beat is None or now - beat > span(limit)):
         return f"condition {condition.type} has had no heartbeat since {f'{beat:%Y-%m-%dT%H:%MZ}' if beat else 'ever'}"
     if condition.status not in {"True", "False"}:

@@ -96,8 +96,8 @@ def _unpulled(known: Snapshot, view: View, policy: NodePolicy) -> str:
     """Why the images of the node's next driver are not on it yet; "" where they are, or nobody pulls them."""
     sets = policy.spec.driver.daemonSets if policy.spec.driver and view.driver else ()
     images = next((each.images for each in sets if view.driver and each.name == view.driver.object.name), None)
-    pods = [pod for pod in known.pullers.get(view.name, ()) if pod.labels.get(keys.IMAGES) == images]
-    pods = [pod for pod in pods if not pod.terminating]
+    there = known.pullers.get(view.name, ())
+    pods = [pod for pod in there if pod.labels.get(keys.IMAGES) == images and not pod.terminating]
     if not images or any(pod.ready for pod in pods):
         return ""
     waits = f"{pods[0].key} is not ready" if pods else "no pod that pulls them runs on the node"
@@ -115,8 +115,8 @@ def stands(pod: Pod) -> str:
 
 
 def unplaced(known: Snapshot, revision: str) -> str:
-    """Why the scheduler puts a driver pod of REVISION on no node, in its words; "" where none is so. Which node it is
-    for isn't looked at: that would have to be kept of every pod."""
+    """Why the scheduler puts a driver pod of REVISION on no node, in its words; "" where it has a node for each. For
+    which node a pod is isn't looked at: that would have to be kept of every pod."""
     waiting = (pod for pod in known.driver_pods.get("", ()) if not (pod.terminating or outdated_by(pod, revision)))
     said = ((pod, each) for pod in waiting for each in pod.status.conditions if each.type == "PodScheduled")
     return next((f"{pod.key} is on no node" + _said(each.message) for pod, each in said if each.status == "False"), "")

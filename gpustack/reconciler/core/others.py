@@ -65,10 +65,10 @@ class Lock(Slim, kw_only=True):
 
 def _locked(known: Snapshot, view: View, *, new: bool) -> str:
     """Whether kured works on so many nodes that no other may be begun, or on this one; a NEW node serves nobody yet."""
-    text = known.kured.annotations.get(keys.KURED_LOCK) if known.kured else None
-    if text is None or known.kured is None:
+    kured = known.kured
+    if kured is None or (text := kured.annotations.get(keys.KURED_LOCK)) is None:
         return ""
-    where = f"annotation {keys.KURED_LOCK} of DaemonSet {known.kured.metadata.namespace}/{known.kured.name}"
+    where = f"annotation {keys.KURED_LOCK} of DaemonSet {kured.metadata.namespace}/{kured.name}"
     try:
         lock = msgspec.json.decode(text, type=Lock)
     except (msgspec.MsgspecError, RecursionError):

@@ -115,8 +115,8 @@ class Sources:
         self.layouts: Watch[ConfigMap] = self._watch(
             CONFIG_MAPS, Selection(inside, fields=f"metadata.name={keys.LAYOUTS}")
         )
-
         self.pullers: Watch[Pod] = self._watch(PODS, Selection(inside, keys.IMAGES))
+
         shared = Selection(self.maintenance)
         self.shared: Watch[Lease] | None = self._watch(LEASES, shared) if self.maintenance else None
         where, _, name = self.kured.partition("/")
