@@ -7,13 +7,14 @@ what may be matched the fields that tell objects apart.
 from __future__ import annotations
 
 from tools.nfd_schemas import STRING, STRINGS, Schema, array, obj
+from tools.openshift_schemas import BOOLEAN, one_of
 
 RESOURCES = obj(
     kinds=array(STRING),
     names=array(STRING),
     namespaces=array(STRING),
     annotations=STRINGS,
-    operations=array({"type": "string", "enum": ["CREATE", "CONNECT", "UPDATE", "DELETE"]}),
+    operations=array(one_of("CREATE CONNECT UPDATE DELETE")),
 )
 MATCH = array(obj(resources=RESOURCES))
 KYVERNO: dict[tuple[str, str], Schema] = {
@@ -21,7 +22,7 @@ KYVERNO: dict[tuple[str, str], Schema] = {
         "spec",
         spec=obj(
             "exceptions match",
-            background={"type": "boolean"},
+            background=BOOLEAN,
             match=obj(any=MATCH, all=MATCH),
             exceptions=array(obj("policyName ruleNames", policyName=STRING, ruleNames=array(STRING))),
         ),
