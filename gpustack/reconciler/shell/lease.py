@@ -7,7 +7,9 @@ an outdated version and fails.
 
 Expiry is judged by how long this process has seen the Lease unchanged, never by the times in it.
 
-It is longer than other files on purpose: election, announcement and fence are one argument, and share one write.
+It is longer than other files on purpose: election, announcement and fence are one argument, and share one write. The
+fence works only as long as there is time to renew, what it settles is taken out of the same Lease, and since when an
+admission is announced stands in the ledger there.
 """
 
 from __future__ import annotations
