@@ -80,11 +80,12 @@ def from_cluster(cluster: Cluster) -> NodePoliciesInputs | None:
 
 def drivers_of(cluster: Cluster) -> Drivers | None:
     """What renders the drivers that the program rolls; None where it doesn't run, or one can't be rendered."""
+    if not reconciler.runs(cluster.spec):
+        return None
     try:
-        made = Drivers(section_driver.from_cluster(cluster), nvidia_drivers.from_cluster(cluster))
+        return Drivers(section_driver.from_cluster(cluster), nvidia_drivers.from_cluster(cluster))
     except FindingsError:
         return None
-    return made if reconciler.runs(cluster.spec) else None
 
 
 def node_policy(pool: Pool, drivers: Drivers) -> Spec:

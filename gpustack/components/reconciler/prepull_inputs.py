@@ -10,7 +10,9 @@ from .node_policies_inputs import drivers_of
 
 
 class PrepullInputs(Inputs):
-    """`driver` and `drivers` are what the images are computed from, by so many nodes at a time as `at_once`."""
+    """`driver` and `drivers` are what the images are computed from, `at_once` is how many nodes pull at a time. On
+    `openshift` the namespace says which user pods run as.
+    """
 
     at_once: int | str = "100%"
     openshift: bool = False
@@ -20,10 +22,15 @@ class PrepullInputs(Inputs):
 
 def from_cluster(cluster: Cluster) -> PrepullInputs | None:
     """None where nobody waits for images, or no driver is rendered."""
-    section, drivers = cluster.spec.reconciler, drivers_of(cluster)
-    if section is None or section.prepull is None or drivers is None or drivers == (None, None):
+    section = cluster.spec.reconciler
+    if section is None or section.prepull is None:
         return None
-    several, share = drivers.several, section.prepull.maxUnavailable
+    drivers = drivers_of(cluster)
+    if drivers is None or drivers == (None, None):
+        return None
     return PrepullInputs(
-        openshift=cluster.platform.security_constraints, driver=drivers.section, drivers=several, at_once=share
+        at_once=section.prepull.maxUnavailable,
+        openshift=cluster.platform.security_constraints,
+        driver=drivers.section,
+        drivers=drivers.several,
     )
