@@ -6,7 +6,6 @@ It waits for nothing, because a node whose driver never comes up is what it is t
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 from ...api import keys
 from ...model import Body
@@ -39,9 +38,10 @@ class NodeStatusExporter(Component[NodeStatusExporterInputs]):
         scraped = {"prometheus.io/scrape": "true"}
         yield service(NAME, common.namespace, port_name="node-status", port=PORT, annotations=scraped)
         if inputs.monitoring:
-            read: dict[str, Any] = {"labels": inputs.monitoring_labels, "reader": inputs.monitoring}
-            name = "node-status"
-            yield service_monitor(NAME, common.namespace, port=name, number=PORT, job_label=name, **read)
+            name, labels, reader = "node-status", inputs.monitoring_labels, inputs.monitoring
+            yield service_monitor(
+                NAME, common.namespace, port=name, number=PORT, job_label=name, labels=labels, reader=reader
+            )
         if inputs.rules:
             yield operators_rule("node_alerts", f"{NAME}-alerts", common.namespace, inputs.monitoring_labels)
         annotations = {keys.SCC: NAME}

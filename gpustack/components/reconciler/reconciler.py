@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from string import Template
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from ...api import keys
 from ...catalog import alerts as known
@@ -62,8 +62,10 @@ class Reconciler(Component[ReconcilerInputs]):
         if inputs.log_monitor:
             yield config_map(MONITOR, inputs.log_monitor, {f"{MONITOR}.json": health.monitor()})
         if inputs.monitoring:
-            read: dict[str, Any] = {"labels": inputs.monitoring_labels, "reader": inputs.monitoring}
-            yield service_monitor(NAME, inputs.namespace, port="metrics", number=PORT, job_label="app", **read)
+            home, labels, reader = inputs.namespace, inputs.monitoring_labels, inputs.monitoring
+            yield service_monitor(
+                NAME, home, port="metrics", number=PORT, job_label="app", labels=labels, reader=reader
+            )
             if inputs.alerts:
                 yield alerts(NAME, inputs)
 
