@@ -11,8 +11,8 @@ from ...policy.language.base import own
 from ...policy.language.gpu_cluster import DraContainer, GpuCluster, KubeletPlugin
 from ...policy.language.node_pools import NodePool
 from ...policy.language.spec import ClusterPolicySpec
+from ...text.quantities import size
 from ..parts.common_inputs import Common, Inputs, Pairs, dump, image, owned_crds, pairs, pull_policy
-from ..parts.kube import most
 from ..refusals import refused
 from .dra_inputs import common_of
 
@@ -147,3 +147,22 @@ def nowhere() -> Finding:
     """The finding for a cluster without a node that could have compute domains."""
     known = [name for name in gpus.products() if gpus.product(name).nvlink_rack]
     return refused("GPU060", "computeDomains.enabled", known=" and ".join(known))
+
+
+def most(*resources: dict[str, Any] | None) -> dict[str, Any] | None:
+    """For each resource the largest of RESOURCES' requests and the largest of their limits; None where all are empty.
+
+    A limit below the request that another one brought is raised to it: the API server refuses the pair otherwise.
+    """
+    merged: dict[str, dict[str, Any]] = {}
+    for part in ("requests", "limits"):
+        for one in resources:
+            for name, quantity in ((one or {}).get(part) or {}).items():
+                known = merged.setdefault(part, {}).get(name)
+                if known is None or size(quantity) > size(known):
+                    merged[part][name] = quantity
+    limits = merged.get("limits", {})
+    for name, request in merged.get("requests", {}).items():
+        if name in limits and size(request) > size(limits[name]):
+            limits[name] = request
+    return merged or None

@@ -1,14 +1,10 @@
-"""Kubernetes objects that several components need, as plain dicts: identities, RBAC, ConfigMaps, Services; and the
-resources of containers that run one after the other.
-"""
+"""Kubernetes objects that several components need, as plain dicts: identities, RBAC, ConfigMaps, Services."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
 
 from ...model import Body
-from ...text.quantities import size
 from .common_inputs import GUARDED
 from .pod import sparse
 
@@ -134,22 +130,3 @@ def service(
             ports=[{"name": port_name, "port": port, "targetPort": port, "protocol": "TCP"}],
         ),
     }
-
-
-def most(*resources: dict[str, Any] | None) -> dict[str, Any] | None:
-    """For each resource the largest of RESOURCES' requests and the largest of their limits; None where all are empty.
-
-    A limit below the request that another one brought is raised to it: the API server refuses the pair otherwise.
-    """
-    merged: dict[str, dict[str, Any]] = {}
-    for part in ("requests", "limits"):
-        for one in resources:
-            for name, quantity in ((one or {}).get(part) or {}).items():
-                known = merged.setdefault(part, {}).get(name)
-                if known is None or size(quantity) > size(known):
-                    merged[part][name] = quantity
-    limits = merged.get("limits", {})
-    for name, request in merged.get("requests", {}).items():
-        if name in limits and size(request) > size(limits[name]):
-            limits[name] = request
-    return merged or None

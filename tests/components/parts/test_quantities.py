@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpustack.components.parts.kube import most
+from gpustack.components.dra.dra_driver_inputs import most
 from gpustack.text.quantities import size
 
 UNITS = st.sampled_from(["", "m", "k", "M", "G", "Ki", "Mi", "Gi", "e3", "E-2"])
