@@ -44,6 +44,11 @@ SYSTEMS = ("kube-", "openshift-")
 """What the names of a cluster's own namespaces begin with, beside `default`."""
 
 
+def is_own(namespace: str) -> bool:
+    """Whether NAMESPACE is the cluster's own. None of those is rendered: a prune would delete it."""
+    return namespace == "default" or namespace.startswith(SYSTEMS)
+
+
 def minor(version: str) -> str:
     """Return the minor version that VERSION belongs to: "v1.33.1+k3s1" -> "1.33".
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from ..api.keys import GPU
-from ..catalog.kubernetes import SYSTEMS
+from ..catalog.kubernetes import SYSTEMS, is_own
 from ..policy.language.tenancy import AS_SHARED, Part, Tenant
 from .capacity import PoolCapacity, Unit
 from .resolve import Cluster
@@ -42,7 +42,7 @@ def grants(cluster: Cluster) -> tuple[list[Grant], list[tuple[str, Unheld]]]:
     held, unheld = list[Grant](), list[tuple[str, Unheld]]()
     tenancy = cluster.spec.tenancy
     home = cluster.spec.cluster.namespace
-    if tenancy and tenancy.exceptions.gatekeeper and (home == "default" or home.startswith(SYSTEMS)):
+    if tenancy and tenancy.exceptions.gatekeeper and is_own(home):
         why = f"the namespace {home} is the cluster's own, and no label of it is rendered"
         unheld.append(
             ("spec.tenancy.exceptions.gatekeeper", Unheld(why, "leave it out, and label it as Gatekeeper says"))

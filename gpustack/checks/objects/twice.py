@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from ...api import keys
-from ...catalog.kubernetes import SYSTEMS
+from ...catalog import kubernetes
 from ...cluster.resolve import Cluster
 from ...model import Body
 from ..rule import Hit, hit, rule
@@ -109,5 +109,5 @@ def namespace_without_label(cluster: Cluster) -> Iterator[Hit]:
     """A namespace that needs the label of Pod Security, and doesn't get it from here."""
     spec, name = cluster.spec, cluster.spec.cluster.namespace
     wanted = spec.psa.enabled or cluster.platform.psa_required
-    if wanted and not cluster.platform.security_constraints and (name == "default" or name.startswith(SYSTEMS)):
+    if wanted and not cluster.platform.security_constraints and kubernetes.is_own(name):
         yield hit("spec.cluster.namespace", name=name)

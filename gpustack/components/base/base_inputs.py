@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from ...catalog import kubernetes
 from ...catalog.fields import fields
-from ...catalog.kubernetes import SYSTEMS
 from ...cluster.resolve import Cluster
 from ...model import Body, FindingsError
 from ...policy.language.secrets import SecretSource, is_sealed
@@ -14,10 +14,6 @@ from ..parts.kube import metadata
 from ..parts.pod import sparse
 from ..plugin.configs_inputs import refuse_large
 from ..refusals import refused
-
-OPENSHIFT_NAMESPACE = "nvidia-gpu-operator"
-"""OpenShift's catalogue installs into it, so it is the stack's alone. Any other may be shared with pods that should not
-be trusted so far (operator.md 2.5)."""
 
 SYSTEM_CRITICAL = ("system-cluster-critical", "system-node-critical")
 
@@ -42,11 +38,12 @@ def namespace(cluster: Cluster) -> NamespaceInputs | None:
     """The inputs for CLUSTER, or None where the namespace is the cluster's own."""
     spec = cluster.spec
     name = spec.cluster.namespace
-    if name == "default" or name.startswith(SYSTEMS):
-        return None  # rendering one would let a prune delete it
+    if kubernetes.is_own(name):
+        return None
     preset = cluster.platform
     dra = cluster.dra
     critical = spec.daemonsets.priorityClassName in SYSTEM_CRITICAL
+    # The platform's is the stack's alone; others may be shared with pods that nobody trusts so far (operator.md 2.5).
     trusted = preset.namespace in (None, name)
     return NamespaceInputs(
         name=name,
