@@ -15,7 +15,7 @@ from ..parts.daemonset import daemonset, with_revision
 from ..parts.kube import config_map, rule
 from ..parts.operand import operand_access, reads_version
 from ..scripts import script
-from .driver_features import labels as toolkit_labels
+from .driver_features import toolkit_labels
 from .driver_inputs import DriverInputs
 from .driver_pod import MAIN, component, pod
 from .driver_pools_inputs import NAME as DAEMONSET

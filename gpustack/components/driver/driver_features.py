@@ -125,7 +125,7 @@ def secret_env(settings: DriverCommon) -> list[dict[str, dict[str, str]]]:
     return [{"secretRef": {"name": settings.secret_env}}] if settings.secret_env else []
 
 
-NAME = "openshift-driver-toolkit-ctr"
+TOOLKIT = "openshift-driver-toolkit-ctr"
 SHARED = Volume.empty_dir("shared-nvidia-driver-toolkit")
 SHARED_DIR = "/mnt/shared-nvidia-driver-toolkit"
 
@@ -141,7 +141,7 @@ def build_with_toolkit(
     if not toolkit.image:
         env.set("RHCOS_IMAGE_MISSING", True)
     sidecar = Container(
-        NAME,
+        TOOLKIT,
         toolkit.image or main.image,
         "IfNotPresent",
         command=["bash", "-xc"],
@@ -174,7 +174,7 @@ def without_image(env: Env, toolkit: DriverToolkit) -> None:
         env.set("RHCOS_IMAGE_MISSING", True).set("RHCOS_VERSION", toolkit.rhcos)
 
 
-def labels(toolkit: DriverToolkit) -> tuple[dict[str, str], dict[str, str]]:
+def toolkit_labels(toolkit: DriverToolkit) -> tuple[dict[str, str], dict[str, str]]:
     """The labels of the DaemonSet for TOOLKIT, and those of its pods."""
     pod = {"openshift.driver-toolkit": "true"}
     if not toolkit.image:

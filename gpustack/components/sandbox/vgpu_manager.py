@@ -39,7 +39,7 @@ class VgpuManager(Component[VgpuManagerInputs]):
         cluster = [*rights(common, inputs.manager), rule("apps", "daemonsets", "get")]
         yield from operand_access(common, NAME, cluster=cluster)
         for target in inputs.pods:
-            labels, pod_labels = driver_features.labels(target.toolkit) if target.toolkit else ({}, {})
+            labels, pod_labels = driver_features.toolkit_labels(target.toolkit) if target.toolkit else ({}, {})
             yield daemonset(
                 common,
                 target.name,
