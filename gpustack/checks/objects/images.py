@@ -6,7 +6,7 @@ VALIDATOR_IMAGE), in configurations inside a ConfigMap (artifacts of Kata), or i
 pulled later: a mirror without them fails then. There is no list of such places. In a text, whatever is a whole
 reference with a registry counts: nothing else that manifests hold looks like one.
 
-Sections of the policy can't name an image without a tag (GPU040), so that is about `extraObjects` alone.
+Sections of the policy can't name an image without a tag (GPU040), so GPU114 is about `extraObjects` alone.
 """
 
 from __future__ import annotations
@@ -28,7 +28,6 @@ from .pods import FOREIGN
 
 if TYPE_CHECKING:
     from ...policy.language.spec import ClusterPolicySpec
-    from ..subjects import Render
 
 _REFERENCE = re.compile(IMAGE.pattern)
 _WORD = re.compile(r"[A-Za-z0-9][\w./:@+-]*")

@@ -1,16 +1,14 @@
-"""Rules about node pools: whose nodes are the same, so that what they get must not differ; whom whoever labels nodes
-(the reconciler, node feature discovery, people) can't tell apart; taints that keep pods of the stack away; and what an
-autoscaler can't be told, or would take for something else.
+"""Rules about node pools: those whose nodes are the same, so that what they get must not differ; those that the one who
+labels nodes (the reconciler, node feature discovery, people) can't tell apart; taints that keep pods of the stack away;
+and what an autoscaler can't be told, or would take for something else.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ...api import keys
-from ...api.keys import DEPLOY
 from ...cluster import autoscaling, node_labels
-from ...cluster.autoscaling import startup_taints
 from ...cluster.pool import Pool
 from ...cluster.resolve import Cluster, resolve
 from ...cluster.scheduling import OF_DAEMONSETS, excluded, kept_away, labels_of, toleration_of, tolerations_of, written
@@ -23,10 +21,6 @@ from ..objects.pods import FOREIGN, pod_steps
 from ..objects.references import pod_template
 from ..rule import Hit, hit, rule
 from ..subjects import Render
-
-if TYPE_CHECKING:
-    from ...policy.language.spec import ClusterPolicySpec
-    from ..subjects import Render
 
 EXPECTED = (keys.PRODUCT, keys.WORKLOAD)
 """Labels that come from pools, so they tell no nodes apart, unless a pool selects by them."""
@@ -166,7 +160,7 @@ def selected_by_what_comes_later(cluster: Cluster) -> Iterator[Hit]:
     spec = cluster.spec
     for index, pool in enumerate(spec.nodePools if runs(spec) else ()):
         for key, value in pool.nodeSelector.items():
-            kept_off = key.startswith(DEPLOY) and value == "false"  # that is somebody's, and stays
+            kept_off = key.startswith(keys.DEPLOY) and value == "false"  # that is somebody's, and stays
             if key.startswith(keys.NVIDIA) and not kept_off:
                 yield hit(f'spec.nodePools[{index}].nodeSelector["{key}"]', pool_name=pool.name, key=key, at_key=True)
 
@@ -180,7 +174,7 @@ def untolerated_taint(render: Render) -> Iterator[Hit]:
     """A DaemonSet of the stack that doesn't tolerate a taint of a node pool."""
     tested = [said.acceptance.taint] if (said := render.spec.verify) and said.acceptance else []
     pools = [
-        (index, each.said, [*each.said.taints, *startup_taints(each), *tested])
+        (index, each.said, [*each.said.taints, *autoscaling.startup_taints(each), *tested])
         for index, each in enumerate(render.cluster.pools)
     ]
     if not any(taints for _, _, taints in pools):
@@ -293,6 +287,6 @@ def needs_overlays(cluster: Cluster) -> Iterator[Hit]:
 def taint_of_two(cluster: Cluster) -> Iterator[Hit]:
     """Two programs take away the same taint."""
     for pool in cluster.pools:
-        keys = [each.key for each in autoscaling.startup_taints(pool)]
-        if pool.said.readiness and keys.count(pool.said.readiness.taint) > 1:
+        taints = [each.key for each in autoscaling.startup_taints(pool)]
+        if pool.said.readiness and taints.count(pool.said.readiness.taint) > 1:
             yield hit(f"{pool.path}.readiness.taint", key=pool.said.readiness.taint, of=pool.name)

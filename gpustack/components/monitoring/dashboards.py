@@ -24,7 +24,6 @@ from ..component import Component
 from ..parts.kube import config_map, metadata
 from .dashboards_inputs import DashboardsInputs
 
-"""What the sidecar of Grafana's chart looks for, unless told otherwise; a Grafana of the operator's documentation."""
 SOURCE = DataSourceRef(type_val="prometheus", uid="$datasource")
 """What viewers choose. Without braces: Flux takes ${...} for a variable of its own."""
 BUILDERS: dict[str, Any] = {"stat": stat.Panel, "timeseries": timeseries.Panel, "table": table.Panel}

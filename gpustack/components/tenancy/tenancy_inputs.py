@@ -42,7 +42,7 @@ FREE: Body = {"quota": -1, "limit": -1, "overQuotaWeight": 1}
 
 
 def tenancy(cluster: Cluster) -> Whole | None:
-    """None where the policy has no tenants and no priorities."""
+    """None where the policy has neither tenants nor priorities, and asks for no exception."""
     return Whole.of(_objects(cluster, cluster.spec.tenancy)) if cluster.spec.tenancy else None
 
 

@@ -1,5 +1,5 @@
 """Why the toolkit gets each of its variables (operator.md 7.2): `environment` for what is so on every node, then
-`configure_runtime` for the container runtime (CONTAINERD_SOCKET and its like, with the paths of `Runtime`), whose files
+`configure_runtime` for the container runtime (CONTAINERD_SOCKET and its like, with the paths of FILES), whose files
 are mounted where the variables say.
 
 What they depend on comes from the policy by way of `Common` (parts/common_inputs.py): `cdi` and `nri` are its section
@@ -8,7 +8,7 @@ A variable that isn't set here is the user's or the platform's (`toolkit.env`; c
 explain CLUSTER toolkit.env` says whose.
 
 The toolkit's container mounts the folders of a runtime's files below /runtime, so each path exists twice: on the node,
-as in `Runtime` and in the policy's `toolkit.env`, and in the container. A runtime without a socket or a drop-in folder
+as in FILES and in the policy's `toolkit.env`, and in the container. A runtime without a socket or a drop-in folder
 has "".
 """
 

@@ -1,5 +1,5 @@
-"""`nodePools[].sharing`, `mig` and `migManager`: who may use a GPU at the same time, and cutting GPUs into MIG
-instances. Exclusive, one pod per GPU, where nothing is said.
+"""`nodePools[].sharing`: who may use a GPU at the same time; one pod per GPU where nothing is said. `mig` and
+`migManager`: how GPUs are cut into MIG instances, and these are offered.
 
 Solves: sharing is three systems (time-slicing, MPS, MIG) with two files of text between them, and the wrong combination
 is dropped without a word or stops the plugin. So the combinations that can't work are refused while reading.
