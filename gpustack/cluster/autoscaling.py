@@ -13,7 +13,7 @@ from functools import cache
 from string import Template
 from typing import TYPE_CHECKING, Any
 
-from ..api.keys import GPU
+from ..api.keys import ARCH, GPU
 from ..catalog import _data, node_labels, time_zones
 
 if TYPE_CHECKING:
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
 INSTANCE = "node.kubernetes.io/instance-type"
 NODEPOOL, CAPACITY = "karpenter.sh/nodepool", "karpenter.sh/capacity-type"
-ARCH = "kubernetes.io/arch"
 DISCOVERED = (node_labels.PREFIX, "feature.node.kubernetes.io/")
 DAYS = ("sun", "mon", "tue", "wed", "thu", "fri", "sat")
 DAY, WEEK = 24 * 60, 7 * 24 * 60
@@ -177,10 +176,9 @@ def _instances(pool: Pool, said: Karpenter, path: str) -> Iterator[Problem]:
             yield problem(pool, at, "requirement", key=each.key)
         elif each.key in told:
             yield problem(pool, at, "twice", key=each.key)
-    domains = {key.partition("/")[0] for key in (*told, *(each.key for each in said.requirements))} - {"karpenter.sh"}
-    if INSTANCE not in {*told, *(each.key for each in said.requirements)} and not any(
-        each.startswith("karpenter.") for each in domains
-    ):
+    told |= {each.key for each in said.requirements}
+    domains = {key.partition("/")[0] for key in told} - {"karpenter.sh"}
+    if INSTANCE not in told and not any(each.startswith("karpenter.") for each in domains):
         yield problem(pool, path, "any")
 
 

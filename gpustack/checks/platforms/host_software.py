@@ -136,11 +136,12 @@ def host_against_the_policy(cluster: Cluster) -> Iterator[Hit]:
     """What is set up on nodes contradicts what else the policy says of them."""
     named = Counter(pool.said.host.machineConfigPool for pool in cluster.pools)
     own = cluster.platform.containerd
+    moved = own.config if own and own.config != CONFIG else ""
     for pool in cluster.pools:
         host, path, of, arm = pool.said.host, f"{pool.path}.host", pool.name, pool.arch == "arm64"
-        where = own.config if own and own.config != CONFIG else f"files of {pool.engine}"
+        where = moved or f"files of {pool.engine}"
         mine = pool.workload == "container" and any(each.startswith(f"{VENDOR.lower()}:") for each in host.vfio)
-        others = host.containerdDropIn and where != "files of containerd"
+        others = host.containerdDropIn and (moved or pool.engine != "containerd")
         role = host.machineConfigPool
         for wrong, found in (
             (host.fabricManager and pool.driver is not None, hit(f"{path}.fabricManager", "brought", of=of)),

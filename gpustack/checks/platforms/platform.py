@@ -12,7 +12,7 @@ from ...catalog import defaults, platforms
 from ...catalog._versions import numbers
 from ...catalog.platforms import Platform
 from ...cluster.pool import Pool
-from ...cluster.resolve import Cluster, resolve
+from ...cluster.resolve import Cluster
 from ...model import Body
 from ...policy.language.spec import ClusterPolicySpec
 from ..language.policy import newer_fields
@@ -39,22 +39,22 @@ DEPLOYED = {
 @rule("GPU445", "error")
 def installed_twice(cluster: Cluster) -> Iterator[Hit]:
     """A component is installed that the platform's node image has already."""
-    yield from _twice(cluster.spec, sure=True)
+    yield from _twice(cluster, sure=True)
 
 
 @rule("GPU446", "warning")
 def perhaps_installed_twice(cluster: Cluster) -> Iterator[Hit]:
     """A component is installed that the platform's node image has already, as far as is known."""
-    yield from _twice(cluster.spec, sure=False)
+    yield from _twice(cluster, sure=False)
 
 
-def _twice(spec: ClusterPolicySpec, *, sure: bool) -> Iterator[Hit]:
-    platform = resolve(spec).platform
+def _twice(cluster: Cluster, *, sure: bool) -> Iterator[Hit]:
+    spec, platform = cluster.spec, cluster.platform
     foreign = foreign_nodes(spec, platform)
     why = "; the pools run another system than that image, though" if foreign else ""
     for section, (title, harm) in SECTIONS.items():
         brought = platform.brings.get(section)
-        on = resolve(spec).container_drivers if section == "driver" else getattr(spec, section).enabled
+        on = cluster.container_drivers if section == "driver" else getattr(spec, section).enabled
         if brought is not None and (brought.sure and not foreign) == sure and on:
             yield Hit(
                 f"spec.{section}.enabled",

@@ -171,8 +171,8 @@ def images_for_nobody(cluster: Cluster) -> Iterator[Hit]:
     section = cluster.spec.reconciler
     if section is None or section.prepull is None or not runs(cluster.spec):
         return
-    brought = bool(cluster.container_drivers)
-    if not any(brought and pool.workload == "container" and pool.budget.automatic for pool in cluster.nodes):
+    rolled = any(pool.workload == "container" and pool.budget.automatic for pool in cluster.nodes)
+    if not (rolled and cluster.container_drivers):
         yield hit("spec.reconciler.prepull")
 
 
