@@ -102,7 +102,7 @@ arguments() { # ARGUMENT...
 held() { # KERNEL
   if [ "$(uname -r)" != "$1" ]; then
     if differs "the host runs kernel $(uname -r), not $1"; then
-      echo "error: install that one, restart, and run this again: what is held now couldn't be installed" >&2
+      echo "error: install that one, restart, and run this again: once kernels are held, none can be installed" >&2
       exit 1
     fi
   fi
