@@ -6,7 +6,7 @@ source of a fact are worth more.
 
 import dataclasses
 import functools
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -30,7 +30,19 @@ def read(path: Path) -> Any:
     import yaml
 
     with path.open("rb") as file:
-        return yaml.load(file, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+        loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)(file)
+        return _value(loader.get_single_node(), loader.construct_object)
+
+
+def _value(node: Any, scalar: Callable[[Any], Any]) -> Any:
+    """The plain data that NODE stands for; SCALAR tells numbers and the like. PyYAML's own constructor also finds keys
+    said twice, merges and data that holds itself, which no file of ours has, and takes three times as long for it.
+    """
+    if node.id == "mapping":
+        return {_value(key, scalar): _value(value, scalar) for key, value in node.value}
+    if node.id == "sequence":
+        return [_value(each, scalar) for each in node.value]
+    return node.value if node.tag == "tag:yaml.org,2002:str" else scalar(node)
 
 
 def made(kind: type[T], facts: Mapping[str, Any], **more: Any) -> T:
