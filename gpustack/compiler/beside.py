@@ -5,17 +5,15 @@ A path of such a file begins with `.gitops/`; as part of a Change, which is rela
 folder, so what is ours there is known by the header alone.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 import stat
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 
 from ..gitops.place import FOLDER
 from .folders import Seen, regular_files, scan
-from .index import SCRATCH, put
+from .index import SCRATCH
 
 
 def shown(path: str) -> str:
@@ -37,12 +35,6 @@ def files_in(out: Path, cluster: str) -> set[str]:
     """The regular files for CLUSTER, whoever wrote them. A link doesn't count: it leads elsewhere."""
     folders = [f"{FOLDER}/{engine}/{cluster}" for engine in engines_in(out)]
     return {f"{folder}/{name}" for folder in folders for name in regular_files(out / folder)}
-
-
-def write_files(out: Path, files: Mapping[str, bytes]) -> None:
-    """Write FILES below OUT, each in one step."""
-    for path, content in files.items():
-        put(out / path, content)
 
 
 def remove_files(out: Path, paths: Iterator[str] | list[str]) -> None:

@@ -11,8 +11,6 @@ The objects of the GitOps engine stand beside the clusters' folders (beside.py):
 lead to, removed before it goes.
 """
 
-from __future__ import annotations
-
 import contextlib
 import errno
 import hashlib
@@ -29,10 +27,10 @@ from typing import Any
 from ..gitops.place import FOLDER
 from ..model import OutputError
 from ..text.regular import read_regular
-from . import beside, foreign
+from . import beside
 from .cache import digest
-from .folders import Seen, above, carry, exchange, read, recover, scan, walk
-from .index import INDEX, SCRATCH, claims, index_data, index_of, read_index, without_project, write_index
+from .folders import A_FILE, A_FOLDER, Seen, Thing, above, carry, exchange, look, read, recover, scan
+from .index import INDEX, SCRATCH, claims, index_data, index_of, put, read_index, without_project, write_index
 from .refusals import said
 
 HEADER = "# Rendered by gpustack from "
@@ -119,17 +117,17 @@ def header(source: str) -> str:
     return f'{HEADER}{shown}; change that and run "gpustack render".\n'
 
 
-def compare(out: Path, rendering: Rendering, there: Mapping[str, foreign.Thing] | None = None) -> Change:
-    """How the cluster's folder below OUT differs from RENDERING. Reads every file; THERE is what foreign.look saw in
+def compare(out: Path, rendering: Rendering, there: Mapping[str, Thing] | None = None) -> Change:
+    """How the cluster's folder below OUT differs from RENDERING. Reads every file; THERE is what `look` saw in
     it, where somebody just looked.
     """
     cluster, files = rendering.cluster, rendering.files
     root = f"{out}/{cluster}"
-    there = foreign.look(out, cluster) if there is None else there
+    there = look(out, cluster) if there is None else there
     written = tuple(
         path
         for path, content in files.items()
-        if there.get(f"{cluster}/{path}") is not foreign.A_FILE or read(f"{root}/{path}") != content
+        if there.get(f"{cluster}/{path}") is not A_FILE or read(f"{root}/{path}") != content
     )
     written += tuple(
         beside.shown(path)
@@ -150,16 +148,16 @@ def compare(out: Path, rendering: Rendering, there: Mapping[str, foreign.Thing] 
 def left_over(out: Path, cluster: str) -> Change:
     """What there is of a cluster whose policy is gone; of one whose files are gone too, the index."""
     listed = index_data(out, cluster).get("files")
-    removed = own_files(out, cluster, foreign.look(out, cluster), listed) | own_beside(out, cluster)
+    removed = own_files(out, cluster, look(out, cluster), listed) | own_beside(out, cluster)
     return Change(cluster, removed=tuple(sorted(removed)) or (index_of(cluster),))
 
 
-def own_files(out: Path, cluster: str, there: Mapping[str, foreign.Thing], listed: Any) -> set[str]:
+def own_files(out: Path, cluster: str, there: Mapping[str, Thing], listed: Any) -> set[str]:
     """Files THERE in dist/CLUSTER that gpustack wrote: those LISTED in the index, and those that begin with our
     header.
     """
     listed = listed if isinstance(listed, Mapping) else {}
-    names = {path[len(cluster) + 1 :] for path, seen in there.items() if seen is not foreign.A_FOLDER} - {""}
+    names = {path[len(cluster) + 1 :] for path, seen in there.items() if seen is not A_FOLDER} - {""}
     return {
         name
         for name in names
@@ -192,9 +190,9 @@ def write(out: Path, rendering: Rendering) -> Change:
         inside = inside_of(change)
         if inside.any:
             seen = replace(out, cluster, rendering.files, inside)
-        beside.write_files(
-            out, {path: text for path, text in rendering.engine.items() if beside.shown(path) in change.written}
-        )
+        for path, text in rendering.engine.items():
+            if beside.shown(path) in change.written:
+                put(out / path, text)
         beside.remove_files(out, outside(change.removed))
         if change.any:
             write_index(out, cluster, rendering.index())
@@ -202,7 +200,7 @@ def write(out: Path, rendering: Rendering) -> Change:
             with contextlib.suppress(OSError):  # it may be gone, or hold files of somebody else
                 (out / cluster).rmdir()
             seen = []
-        return changed_copy(change, look=look(out, cluster, seen) if seen or rendering.artifact else "")
+        return changed_copy(change, look=look_of(out, cluster, seen) if seen or rendering.artifact else "")
     except OSError as error:
         raise refused(out, error) from error
 
@@ -240,7 +238,7 @@ def replace(out: Path, cluster: str, files: Mapping[str, bytes], change: Change)
         changed = {path: files[path] for path in change.written}
         folders = {os.path.dirname(path) for path in files}  # noqa: PTH120 - a hot path
         gone = {*changed, *change.removed}
-        carried = [name for name in walk(root) if name not in gone]
+        carried = [name for name, seen in look(root).items() if seen is not A_FOLDER and name not in gone]
         for name in carried:
             if name in folders or any(folder in files for folder in above(name)):
                 raise in_the_way(root / name)
@@ -267,7 +265,7 @@ def in_the_way(path: Path) -> OutputError:
     return OutputError(said("GPU922", path=path))
 
 
-def look(out: Path, cluster: str, seen: Seen | None = None) -> str:
+def look_of(out: Path, cluster: str, seen: Seen | None = None) -> str:
     """Names how a cluster's folder (SEEN, where it was just looked at) and index look from outside, without reading.
 
     "" where they can't be seen, or are behind a link.

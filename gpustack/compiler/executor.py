@@ -7,8 +7,6 @@ Workers are forked where the system allows it and neither Node nor a shared cach
 shared memory), and die with their parent, so a killed render leaves nothing running behind it.
 """
 
-from __future__ import annotations
-
 import ctypes
 import multiprocessing
 import os

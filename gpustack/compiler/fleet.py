@@ -27,7 +27,7 @@ from . import dist, foreign, index, sources, versions
 from .cache import digest
 from .engine import EngineTexts
 from .executor import Executor
-from .folders import locked
+from .folders import locked, look
 from .foreign import Foreign
 from .judge import Decisions, GroupedFinding, also, due, group
 from .sources import Progress, Project, Source
@@ -352,7 +352,7 @@ def untouched(item: tuple[Project, Source]) -> Seen | None:
     """
     project, source = item
     state = project.store.get("state", _state_key(project, source))
-    if state is None or state["tree"] != _tree(source) or state["look"] != dist.look(project.out, source.name):
+    if state is None or state["tree"] != _tree(source) or state["look"] != dist.look_of(project.out, source.name):
         return None
     return dist.Change(source.name, unchanged=state["files"]), [Foreign(*each) for each in state["foreign"]]
 
@@ -389,5 +389,5 @@ def stale(
 
 def _compare(item: tuple[Project, Source]) -> Seen:
     project, source = item
-    made, there = rendered(project, source), foreign.look(project.out, source.name)
+    made, there = rendered(project, source), look(project.out, source.name)
     return dist.compare(project.out, made, there), foreign.of_cluster(project.out, made, there)

@@ -5,17 +5,18 @@ call (Linux can), the old one steps aside for a moment; where a hard link can't 
 folder can't be locked (a network file system may refuse), the work goes on without.
 """
 
-from __future__ import annotations
-
 import contextlib
 import ctypes
 import errno
 import fcntl
 import os
 import shutil
+import stat
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 from ..text.regular import read_regular
 
@@ -29,38 +30,61 @@ empty folder its name.
 """
 
 
-def walk(root: Path) -> Iterator[str]:
-    """The names of every file and symbolic link below ROOT, if there is one, from there on; links are not followed,
-    ROOT's own included.
+@dataclass(frozen=True, slots=True)
+class Thing:
+    """What is at a path: a file, a folder, a link or something special; whether a file can be executed."""
 
-    Raises OSError where a folder can't be read: what isn't seen would not be carried over.
+    kind: Literal["file", "folder", "link", "special"]
+    executable: bool = False
+
+
+A_FILE, A_PROGRAM, A_FOLDER, A_LINK = Thing("file"), Thing("file", executable=True), Thing("folder"), Thing("link")
+
+
+def thing(state: os.stat_result) -> Thing:
+    """What a path with STATE is."""
+    kind = stat.S_IFMT(state.st_mode)
+    if kind == stat.S_IFREG:
+        return A_PROGRAM if state.st_mode & 0o7111 else A_FILE
+    if kind == stat.S_IFDIR:
+        return A_FOLDER
+    return A_LINK if kind == stat.S_IFLNK else Thing("special")
+
+
+def look(root: Path, below: str = "", plain: Set[str] = frozenset(), *, deep: bool = True) -> dict[str, Thing]:
+    """All that is in the folder BELOW of ROOT, BELOW itself included, by the path from ROOT; not DEEP, what is right in
+    it. Links are not followed, ROOT's own included. Files that are known to be PLAIN are not looked at again.
+
+    Raises OSError for a folder that can't be read: what isn't seen can't be judged, and would not be carried over.
     """
-    if root.is_symlink() or not root.exists():
-        return
-    for folder, folders, names in os.walk(root, onerror=_raise):
-        below = f"{folder}/"[len(str(root)) + 1 :]
-        yield from (f"{below}{name}" for name in names)
-        yield from (f"{below}{name}" for name in folders if os.path.islink(f"{folder}/{name}"))  # noqa: PTH114 - a str
+    there: dict[str, Thing] = {}
+    if below:
+        try:
+            there[below] = thing(os.lstat(root / below))
+        except (FileNotFoundError, NotADirectoryError):
+            return {}
+        if there[below].kind != "folder":
+            return there
+    elif root.is_symlink() or not root.is_dir():
+        return {}
+    waiting = [below]
+    while waiting:
+        folder = waiting.pop()
+        with os.scandir(f"{root}/{folder}") as entries:
+            for entry in entries:
+                name = f"{folder}/{entry.name}" if folder else entry.name
+                known = name in plain and entry.is_file(follow_symlinks=False)
+                there[name] = A_FILE if known else thing(entry.stat(follow_symlinks=False))
+                if deep and there[name] is A_FOLDER:
+                    waiting.append(name)
+    return there
 
 
 def regular_files(root: Path) -> set[str]:
-    """The names of the regular files below ROOT, from there on: nothing behind a link counts, ROOT's own included.
-
-    Raises OSError as `walk` does.
+    """The names of the regular files below ROOT, from there on: nothing behind a link counts. Raises OSError as `look`
+    does.
     """
-    if root.is_symlink() or not root.is_dir():
-        return set()
-    names: set[str] = set()
-    waiting = [""]
-    while waiting:
-        below = waiting.pop()
-        with os.scandir(f"{root}/{below}") as entries:
-            for entry in entries:
-                if entry.is_dir(follow_symlinks=False):
-                    waiting.append(f"{below}{entry.name}/")
-                elif entry.is_file(follow_symlinks=False):
-                    names.add(f"{below}{entry.name}")
-    return names
+    return {name for name, seen in look(root).items() if seen.kind == "file"}
 
 
 def read(path: Path | str) -> bytes | None:
@@ -73,10 +97,6 @@ def read(path: Path | str) -> bytes | None:
         if error.errno in NO_FILE:
             return None
         raise
-
-
-def _raise(error: OSError) -> None:
-    raise error
 
 
 def scan(root: Path | str) -> Seen:

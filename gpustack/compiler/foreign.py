@@ -17,9 +17,8 @@ from __future__ import annotations
 
 import hashlib
 import os
-import stat
 import unicodedata
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from string import Template
@@ -30,7 +29,7 @@ from ..gitops.place import FOLDER
 from ..model import Finding, Location
 from ..text.refusals import Texts
 from . import beside
-from .folders import above, read
+from .folders import A_FILE, A_FOLDER, Thing, above, look, read
 from .index import INDEX, index_data, owner
 from .refusals import said
 
@@ -61,56 +60,6 @@ class Foreign:
         return said("GPU976", "", Location(self.path), why=self.why)
 
 
-@dataclass(frozen=True, slots=True)
-class Thing:
-    """What is at a path: a file, a folder, a link or something special; whether a file can be executed."""
-
-    kind: Literal["file", "folder", "link", "special"]
-    executable: bool = False
-
-
-def look(root: Path, below: str = "", plain: Set[str] = frozenset()) -> dict[str, Thing]:
-    """All that is in the folder BELOW of ROOT, BELOW itself included, by the path from ROOT. Links are not followed.
-    Files that are known to be PLAIN are not looked at again.
-
-    Raises OSError for a folder that can't be read: what isn't seen can't be judged.
-    """
-    there: dict[str, Thing] = {}
-    if below:
-        try:
-            there[below] = thing(os.lstat(root / below))
-        except (FileNotFoundError, NotADirectoryError):
-            return {}
-        if there[below].kind != "folder":
-            return there
-    elif root.is_symlink() or not root.is_dir():
-        return {}
-    waiting = [below]
-    while waiting:
-        folder = waiting.pop()
-        with os.scandir(f"{root}/{folder}") as entries:
-            for entry in entries:
-                name = f"{folder}/{entry.name}" if folder else entry.name
-                known = name in plain and entry.is_file(follow_symlinks=False)
-                there[name] = A_FILE if known else thing(entry.stat(follow_symlinks=False))
-                if there[name] is A_FOLDER:
-                    waiting.append(name)
-    return there
-
-
-A_FILE, A_PROGRAM, A_FOLDER, A_LINK = Thing("file"), Thing("file", executable=True), Thing("folder"), Thing("link")
-
-
-def thing(state: os.stat_result) -> Thing:
-    """What a path with STATE is."""
-    kind = stat.S_IFMT(state.st_mode)
-    if kind == stat.S_IFREG:
-        return A_PROGRAM if state.st_mode & 0o7111 else A_FILE
-    if kind == stat.S_IFDIR:
-        return A_FOLDER
-    return A_LINK if kind == stat.S_IFLNK else Thing("special")
-
-
 def judge(there: Mapping[str, Thing], made: Collection[str], folders: Iterable[str] = ()) -> Iterator[Foreign]:
     """What of THERE is not a file that is MADE, nor a folder on the way to one, nor one of A_FOLDER; by their paths."""
     made = made if isinstance(made, Mapping | set | frozenset) else set(made)
@@ -136,13 +85,7 @@ def judge(there: Mapping[str, Thing], made: Collection[str], folders: Iterable[s
 
 def all_above(paths: Iterable[str]) -> set[str]:
     """The folders that PATHS are in."""
-    folders: set[str] = set()
-    for path in paths:
-        way = path.rpartition("/")[0]
-        while way and way not in folders:
-            folders.add(way)
-            way = way.rpartition("/")[0]
-    return folders
+    return {way for path in paths for way in above(path)}
 
 
 def folded(path: str) -> str:
@@ -175,16 +118,14 @@ def around(out: Path, clusters: Collection[str], others: Collection[str] = ()) -
     known = {*clusters, *others}
     places = {f"{FOLDER}/{engine}" for engine in names()}
     there: dict[str, Thing] = {}
-    for path, seen in shallow(out, "").items():
+    for path, seen in look(out, deep=False).items():
         there[path] = seen
         if path in {INDEX, FOLDER} and seen.kind == "folder":
-            inner = shallow(out, path)
-            there |= inner
-            for engine in inner:
-                if path == FOLDER and inner[engine].kind == "folder":
-                    there |= shallow(out, engine) if engine in places else look(out, engine)
+            there |= look(out, path, deep=False)
         elif path not in known and seen.kind == "folder":
             there |= look(out, path)
+    for path in [path for path, seen in there.items() if seen.kind == "folder" and path.startswith(f"{FOLDER}/")]:
+        there |= look(out, path, deep=path not in places)
     for path in list(there):
         parts = path.split("/")
         if parts[0] == FOLDER and len(parts) == 3 and parts[2] not in known and there[path].kind == "folder":
@@ -194,18 +135,6 @@ def around(out: Path, clusters: Collection[str], others: Collection[str] = ()) -
     made = {f"{INDEX}/{name}.json" for name in known}
     # What is wrong with a cluster's own folder or index, `of_cluster` says.
     return [each for each in judge(there, made, fine) if each.path not in skipped | made]
-
-
-def shallow(root: Path, folder: str) -> dict[str, Thing]:
-    """What is right in FOLDER of ROOT, by the path from ROOT."""
-    place = root / folder
-    if place.is_symlink() or not place.is_dir():
-        return {}
-    with os.scandir(place) as entries:
-        return {
-            f"{folder}/{entry.name}" if folder else entry.name: thing(entry.stat(follow_symlinks=False))
-            for entry in entries
-        }
 
 
 def less(foreign: Iterable[Foreign], out: Path, allowed: Mapping[str, str]) -> list[Foreign]:

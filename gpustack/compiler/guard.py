@@ -9,8 +9,6 @@ for that error, not printed. An error that cdk8s raises in good health passes as
 Importing this module puts the guard in place: import it before anything of cdk8s, and where Node is needed only.
 """
 
-from __future__ import annotations
-
 import base64
 import contextlib
 import json

@@ -4,8 +4,6 @@ It stands outside the folders that engines sync. `render` prunes by it, `check` 
 lists. An index may be missing, or be something else (a merge conflict, a pipe): then it says nothing.
 """
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os

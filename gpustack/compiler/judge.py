@@ -4,8 +4,6 @@ Everything before this is pure and kept; here is the only place that knows which
 live with. A waived finding is a note that says who waived it and why.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import datetime
 from collections.abc import Iterable, Mapping

@@ -13,8 +13,6 @@ Files that differ only in their first comment line (the header, which names the 
 from stdin was rejected: kubeconform then calls every object "stdin".
 """
 
-from __future__ import annotations
-
 import contextlib
 import hashlib
 import json
@@ -27,11 +25,11 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from gpustack.catalog import kubernetes
 from gpustack.catalog.kinds import NONE, Kinds
-from gpustack.compiler.cache import digest
+from gpustack.compiler.cache import Store, digest
 from gpustack.compiler.executor import available_cpus
 from gpustack.model import Finding, Location, MissingToolError
 from gpustack.text import programs
@@ -47,14 +45,6 @@ TIMEOUT_S = 300
 
 Result = dict[str, Any]
 """One object as kubeconform reports it: filename, kind, name, status, msg, validationErrors."""
-
-
-class Verdicts(Protocol):
-    """Remembers good verdicts between runs; `compiler.cache.Store` is one."""
-
-    def get(self, kind: str, key: str) -> dict[str, Any] | None: ...
-
-    def put(self, kind: str, key: str, value: dict[str, Any]) -> None: ...
 
 
 @dataclass(slots=True)
@@ -94,7 +84,7 @@ def _missing(why: str) -> MissingToolError:
 def second_opinion(
     files: Mapping[Path, str],
     binary: Path,
-    verdicts: Verdicts | None = None,
+    verdicts: Store | None = None,
     jobs: int | None = None,
     kinds: Kinds = NONE,
 ) -> list[Finding]:

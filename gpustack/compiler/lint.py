@@ -6,8 +6,6 @@ out after the soak of all the others, so lint compiles what each cluster would b
 get, and with all of them. A render doesn't.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import difflib
 import fnmatch

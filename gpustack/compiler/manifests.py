@@ -5,8 +5,6 @@ manifests. What is not a Kubernetes object is passed over, what can't be read is
 one. Reading is the policy language's (YAML 1.2), but for several documents in one file.
 """
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Iterator

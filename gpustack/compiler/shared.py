@@ -8,8 +8,6 @@ Whoever can write to it says what is rendered, as with every cache. So it is rea
 said: jobs of pull requests get a login that reads.
 """
 
-from __future__ import annotations
-
 import datetime
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import wait

@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 
 from gpustack.compiler import dist, folders
-from gpustack.compiler.dist import Rendering, compare, header, left_over, look, remove_cluster, sweep, write
-from gpustack.compiler.folders import locked, scan, walk
+from gpustack.compiler.dist import Rendering, compare, header, left_over, look_of, remove_cluster, sweep, write
+from gpustack.compiler.folders import A_FOLDER, locked, look, scan
 from gpustack.compiler.index import clusters_in
 from gpustack.model import OutputError
 from tests.compiler.crash import NEW, OLD, SCENARIOS, rendering
@@ -361,10 +361,10 @@ def test_folders_that_can_not_be_read(out: Path, monkeypatch: pytest.MonkeyPatch
 
 def test_look(out: Path) -> None:
     """A look at a folder tells any change of a file, a link or the index, and nothing where there is no folder."""
-    seen = [look(out, "c")]
+    seen = [look_of(out, "c")]
 
     def changed() -> bool:
-        seen.append(look(out, "c"))
+        seen.append(look_of(out, "c"))
         return seen[-1] not in seen[:-1]
 
     assert not changed()
@@ -383,14 +383,14 @@ def test_look(out: Path) -> None:
     (out / ".index/c.json").write_bytes(OLD.index())
     assert changed()
     (out / ".index/c.json").unlink()
-    assert look(out, "c") == look(out, "nowhere") == ""
+    assert look_of(out, "c") == look_of(out, "nowhere") == ""
 
 
 def test_look_after_write(out: Path) -> None:
     """A write tells how the folder looked when it was done, be there much to do or nothing; and nothing when somebody
     changed a file in that very moment."""
-    assert write(out, NEW).look == look(out, "c") != ""
-    assert write(out, NEW).look == look(out, "c")
+    assert write(out, NEW).look == look_of(out, "c") != ""
+    assert write(out, NEW).look == look_of(out, "c")
 
 
 @pytest.mark.parametrize("how", ["save", "replace"])
@@ -437,14 +437,14 @@ def test_lock(tmp_path: Path) -> None:
     assert free()
 
 
-def test_walk_and_scan(out: Path) -> None:
+def test_look_and_scan(out: Path) -> None:
     """Both see every file and link, and follow none."""
     add(out, FOREIGN)
     (out / "c/loop").symlink_to(".")
-    names = sorted(walk(out / "c"))
+    names = sorted(name for name, seen in look(out / "c").items() if seen is not A_FOLDER)
     assert names == sorted([*OLD.files, "README.md", "base/own.yaml", "deep/er/x.txt", "loop"])
     assert sorted(seen.split(":")[0].lstrip("/") for seen, _ in scan(out / "c")) == names
-    assert list(walk(out / "nowhere")) == []
+    assert look(out / "nowhere") == {}
 
 
 @pytest.mark.parametrize("source", ["policies/a.yaml", "ä b.yaml", "a\nb: c\n#.yaml", "\udcff\x1b[2J.yaml", "a\u2028b"])

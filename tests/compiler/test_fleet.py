@@ -134,7 +134,7 @@ def test_folder_that_vanishes_is_not_taken_for_whole(three: Folder) -> None:
     def vanish(out: Path, rendering: dist.Rendering) -> dist.Change:
         done = real(out, rendering)
         shutil.rmtree(out / rendering.cluster)
-        return dataclasses.replace(done, look=dist.look(out, rendering.cluster))
+        return dataclasses.replace(done, look=dist.look_of(out, rendering.cluster))
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(dist, "write", vanish)

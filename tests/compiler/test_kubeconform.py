@@ -12,6 +12,7 @@ import pytest
 
 from gpustack.catalog import kubernetes
 from gpustack.compiler import kubeconform
+from gpustack.compiler.cache import Store
 from gpustack.compiler.kubeconform import find, second_opinion
 from gpustack.compiler.validate import validate
 from gpustack.model import Finding, MissingToolError
@@ -71,8 +72,11 @@ def answer(*results: tuple[Path, str], **summary: int) -> dict[str, Any]:
     return {"resources": resources, "summary": counts | summary}
 
 
-class Memory(dict[tuple[str, str], dict[str, Any]]):
-    """A store in memory."""
+class Memory(dict[tuple[str, str], dict[str, Any]], Store):
+    """A store whose values a test can see."""
+
+    def __init__(self) -> None:
+        super().__init__()
 
     def get(self, kind: str, key: str) -> dict[str, Any] | None:  # type: ignore[override]
         return super().get((kind, key))

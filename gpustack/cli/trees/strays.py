@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ...compiler import foreign, index
+from ...compiler import folders, foreign, index
 from ...compiler.dist import Change
 from ...compiler.fleet import Project, Source
 from ...compiler.foreign import Foreign
@@ -142,7 +142,7 @@ def by_index(out: Path, clusters: Sequence[str] | None = None) -> list[Foreign]:
         files, engine = (each if isinstance(each := listed.get(key), dict) else {} for key in ("files", "engine"))
         made |= {f"{name}/{path}": digest for path, digest in files.items()} | dict(engine)
         made[f"{INDEX}/{name}.json"] = ""
-    there = foreign.look(out)
+    there = folders.look(out)
     if clusters is not None:
         there = {path: each for path, each in there.items() if whose(path) in clusters}
     strays = list(foreign.judge(there, made, {INDEX, FOLDER}))
@@ -188,7 +188,7 @@ class Proposed:
         if self.merged or mine:
             odd = self.git.converts([path for path in staged if path.startswith((start, POLICIES))], staged)
             good = set() if odd else self._good(mine)
-            there = foreign.look(self.out, plain=good)
+            there = folders.look(self.out, plain=good)
             digests = {path: spec.sha256 for path, spec in allowed(self.project.root).items()}
             rest = {path: entry for path, entry in mine.items() if path not in good}
             inside = {*self._on_disk(there, good), *self._in_git(there, rest)}
@@ -213,7 +213,7 @@ class Proposed:
             if entry.mode == "160000" and not inside and self.submodules.get(path) != entry:
                 yield Foreign.of(path, "submodule")
 
-    def _on_disk(self, there: Mapping[str, foreign.Thing], good: Set[str]) -> Iterator[Foreign]:
+    def _on_disk(self, there: Mapping[str, folders.Thing], good: Set[str]) -> Iterator[Foreign]:
         """What the work tree holds. Files that are GOOD need not be read."""
         indexes = {f"{INDEX}/{name}.json" for name in self.sources}
         stale = set()
@@ -240,7 +240,7 @@ class Proposed:
         else:
             yield from (Foreign.of(path, "gone") for path in gone)
 
-    def _in_git(self, there: Mapping[str, foreign.Thing], staged: Mapping[str, Entry]) -> Iterator[Foreign]:
+    def _in_git(self, there: Mapping[str, folders.Thing], staged: Mapping[str, Entry]) -> Iterator[Foreign]:
         """What Git has staged, or committed, and the work tree shows differently, or not at all."""
         for path, entry in staged.items():
             known = self.merged.get(path) == entry
