@@ -27,28 +27,18 @@ from functools import cache
 from importlib import import_module
 from pathlib import Path
 from string import Template
-from typing import TYPE_CHECKING, Any, Literal, overload
+from typing import Any, Literal, TypeVar, get_args
 
 from ..catalog import _data
-from ..cluster.on_demand import resolve
-from ..model import Finding, Resource, Severity
-
-if TYPE_CHECKING:
-    from ..cluster.resolve import Cluster
-    from ..tenants.tenants import Tenant, TenantObject
-    from .subjects import EngineObjects, Render, Written
+from ..model import Finding, Severity
 
 Over = Literal["spec", "object", "render", "engine", "origins", "workload", "manifest"]
 TENANTS: tuple[Over, ...] = ("workload", "manifest")
 """What rules look at in tenants' manifests."""
-SpecCheck = Callable[["Cluster"], Iterator["Hit"]]
-ObjectCheck = Callable[[Resource], Iterator["Hit"]]
-RenderCheck = Callable[["Render"], Iterator["Hit"]]
-EngineCheck = Callable[["EngineObjects"], Iterator["Hit"]]
-OriginsCheck = Callable[["Written"], Iterator["Hit"]]
-WorkloadCheck = Callable[["Tenant"], Iterator["Hit"]]
-ManifestCheck = Callable[["TenantObject"], Iterator["Hit"]]
+TYPES = ("Cluster", "Resource", "Render", "EngineObjects", "Written", "Tenant", "TenantObject")
+"""What each of those is called."""
 Check = Callable[[Any], Iterator["Hit"]]
+CheckT = TypeVar("CheckT", bound=Check)
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,6 +124,8 @@ class Rule:
 
     def findings(self, subject: Any) -> Iterator[Finding]:
         """What the rule has to say about SUBJECT, which is of the type that `over` says."""
+        from ..cluster.resolve import resolve  # nobody pays for it whose render is in the cache
+
         for hit in joined(map(self._told, self.check(resolve(subject) if self.over == "spec" else subject))):
             yield Finding(
                 self.id,
@@ -193,26 +185,16 @@ def rules_over(subject: Over) -> tuple[Rule, ...]:
     return tuple(each for each in all_rules() if each.over == subject)
 
 
-@overload
-def rule(id: str, severity: Severity, over: Literal["spec"] = "spec") -> Callable[[SpecCheck], SpecCheck]: ...
-@overload
-def rule(id: str, severity: Severity, over: Literal["object"]) -> Callable[[ObjectCheck], ObjectCheck]: ...
-@overload
-def rule(id: str, severity: Severity, over: Literal["render"]) -> Callable[[RenderCheck], RenderCheck]: ...
-@overload
-def rule(id: str, severity: Severity, over: Literal["engine"]) -> Callable[[EngineCheck], EngineCheck]: ...
-@overload
-def rule(id: str, severity: Severity, over: Literal["origins"]) -> Callable[[OriginsCheck], OriginsCheck]: ...
-@overload
-def rule(id: str, severity: Severity, over: Literal["workload"]) -> Callable[[WorkloadCheck], WorkloadCheck]: ...
-@overload
-def rule(id: str, severity: Severity, over: Literal["manifest"]) -> Callable[[ManifestCheck], ManifestCheck]: ...
-def rule(id: str, severity: Severity, over: Over = "spec") -> Callable[[Any], Any]:  # noqa: A002 - its name in findings
+def rule(id: str, severity: Severity, over: Over = "spec") -> Callable[[CheckT], CheckT]:  # noqa: A002 - as in findings
     """Register a function as rule ID over what OVER says. Ids are stable: a rule that goes leaves its id unused."""
 
-    def register(check: Check) -> Check:
+    def register(check: CheckT) -> CheckT:
         if id in RULES:
             raise ValueError(f"two rules are called {id}: {RULES[id].check.__name__} and {check.__name__}")
+        expected = dict(zip(get_args(Over), TYPES, strict=True))[over]
+        takes = next(iter(check.__annotations__.values()), expected)
+        if getattr(takes, "__name__", takes) != expected:
+            raise TypeError(f"{id} looks at a {expected}, and {check.__name__} takes a {takes}")
         RULES[id] = Rule(id, severity, check, over)
         return check
 

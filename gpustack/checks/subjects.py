@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
-from ..cluster.on_demand import resolve
 from ..model import Body, Resource
 from ..policy.loading.place import parse
 
@@ -29,6 +28,8 @@ class Written:
     @property
     def cluster(self) -> Cluster:
         """What the spec means."""
+        from ..cluster.resolve import resolve
+
         return resolve(self.spec)
 
     def by(self, path: str) -> OriginKind | None:
@@ -61,6 +62,8 @@ class Render:
     @property
     def cluster(self) -> Cluster:
         """What the spec means."""
+        from ..cluster.resolve import resolve
+
         return resolve(self.spec)
 
     @cached_property

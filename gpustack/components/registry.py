@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from ..catalog import _data
-from ..cluster.on_demand import resolve
 
 if TYPE_CHECKING:
     from ..cluster.resolve import Cluster
@@ -40,6 +39,8 @@ class Entry(NamedTuple):
 
     def inputs(self, spec: ClusterPolicySpec) -> Inputs | None:
         """What the component needs of SPEC, or None where it is off."""
+        from ..cluster.resolve import resolve  # not for who names components only
+
         cluster = resolve(spec)
         if cluster.dra and not self.dra:
             return None

@@ -1,21 +1,17 @@
 """Rules about the nodes that tenants' pods select, and about GPUs that they take without asking."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..catalog import node_labels
 from ..catalog._lookup import nearest
 from ..checks.rule import Hit, hit, rule
 from ..cluster.autoscaling import DISCOVERED
+from ..cluster.offer import Offer
 from ..cluster.scheduling import expressions_of, required_terms
 from ..model import Path, dotted
 from ..policy.loading.place import node
-
-if TYPE_CHECKING:
-    from ..cluster.offer import Offer
-    from .tenants import Tenant
+from .tenants import Tenant
 
 AFFINITY = ("affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution", "nodeSelectorTerms")
 VISIBLE = "NVIDIA_VISIBLE_DEVICES"

@@ -6,18 +6,14 @@ are shared by clusters of both kinds, and a cluster that lost its MIG layout or 
 its users.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from pydantic import BaseModel
+
+from ...cluster.resolve import Cluster
+from ...policy.language.spec import ClusterPolicySpec
 from ..rule import Hit, hit, rule
-
-if TYPE_CHECKING:
-    from pydantic import BaseModel
-
-    from ...cluster.resolve import Cluster
-    from ...policy.language.spec import ClusterPolicySpec
 
 PLUGIN_STACK = ("toolkit", "devicePlugin", "gfd", "mig", "migManager", "nodeStatusExporter")
 ELSEWHERE: Mapping[str, tuple[str, ...]] = {

@@ -1,7 +1,5 @@
 """What hits about the driver of a pool have in common: their words, and the pool for which they are told."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from ...cluster.drivers import NodeDriver

@@ -1,7 +1,5 @@
 """Rules over `carried`: that it is what it says it is, that it has a place, and that it still has a purpose."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from ...api import keys

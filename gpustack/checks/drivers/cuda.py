@@ -1,7 +1,5 @@
 """Rules about CUDA: what a pool's workloads need (`nodePools[].cuda`), the driver's CUDA, and the GPU's."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from ...catalog import drivers

@@ -1,7 +1,5 @@
 """Rules over drivers that are not about which nodes they serve: licences, RHCOS, fields without effect."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from ...api import keys

@@ -4,8 +4,6 @@ The tag is <version>-<system>, of a precompiled driver <branch>-<kernel>-<system
 holds for mirrors of them too; who builds images of their own knows which there are.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from typing import Any

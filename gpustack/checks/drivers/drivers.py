@@ -4,8 +4,6 @@ The operator finds in the cluster that two drivers want one node, and then neith
 10.1). What pools say of their nodes is enough to find it before.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from ...api import keys

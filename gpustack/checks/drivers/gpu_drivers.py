@@ -1,7 +1,5 @@
 """Rules about a driver and the GPUs under it: versions that support them, kernel modules that load on them."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

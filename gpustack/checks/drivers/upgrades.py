@@ -1,7 +1,5 @@
 """Rules about rolling out a new driver, and about components that others wait for."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from ...cluster.resolve import Cluster, resolve

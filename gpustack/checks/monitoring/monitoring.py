@@ -2,8 +2,6 @@
 can't be rendered, what could never fire, and what has ended. Rules of a policy's own are in alert_rules.py.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 

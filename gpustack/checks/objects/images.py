@@ -9,25 +9,21 @@ reference with a registry counts: nothing else that manifests hold looks like on
 Sections of the policy can't name an image without a tag (GPU040), so GPU114 is about `extraObjects` alone.
 """
 
-from __future__ import annotations
-
 import functools
 import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ...catalog._lookup import nearest
 from ...cluster.resolve import Cluster, resolve
 from ...model import Body, Path, Resource, dotted, few
 from ...policy.language import images
+from ...policy.language.spec import ClusterPolicySpec
 from ...policy.language.types import IMAGE
 from ..rule import Hit, hit, meant, rule
 from ..subjects import Render, Written
 from .pods import FOREIGN
-
-if TYPE_CHECKING:
-    from ...policy.language.spec import ClusterPolicySpec
 
 _REFERENCE = re.compile(IMAGE.pattern)
 _WORD = re.compile(r"[A-Za-z0-9][\w./:@+-]*")

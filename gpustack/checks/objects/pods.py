@@ -6,21 +6,17 @@ apis/core and apps/validation), each tried on an API server of 1.35; security co
 takes, on 1.34 to 1.37.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ...catalog._versions import numbers
+from ...cluster.resolve import Cluster
 from ...model import Body, Path, Resource, dotted
+from ...policy.language.spec import ClusterPolicySpec
 from ...text.quantities import size
 from ..rule import Hit, hit, rule
 from .references import pod_template
-
-if TYPE_CHECKING:
-    from ...cluster.resolve import Cluster
-    from ...policy.language.spec import ClusterPolicySpec
 
 FOREIGN = {"ExtraObjects", "ExtraWorkloads"}
 """Origins of objects that the policy brings along."""

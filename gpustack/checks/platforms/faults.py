@@ -1,9 +1,7 @@
 """Rules about versions of components that are known to be broken (catalog/data/faults.yaml)."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from ...catalog import _versions, faults
 from ...catalog.faults import Fault
@@ -13,10 +11,8 @@ from ...cluster.mig_layouts import product_of
 from ...cluster.resolve import Cluster, resolve
 from ...policy.language import images
 from ...policy.language.node_pools import NodePool
+from ...policy.language.spec import ClusterPolicySpec
 from ..rule import POOLS, Hit, rule
-
-if TYPE_CHECKING:
-    from ...policy.language.spec import ClusterPolicySpec
 
 SECTIONS = ("toolkit", "devicePlugin", "gfd", "migManager", "dcgmExporter")
 

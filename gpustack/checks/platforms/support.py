@@ -5,23 +5,18 @@ Outside of what NVIDIA documents, things may work all the same, so that is a war
 rule knows the date: a hit says from which day on it counts, and before which (rule.py).
 """
 
-from __future__ import annotations
-
 import datetime
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from ...catalog import drivers, oses, releases
 from ...catalog._versions import numbers
 from ...catalog.drivers import Branch
 from ...cluster.drivers import NodeDriver
 from ...cluster.resolve import Cluster
+from ...policy.language.node_pools import NodePool
+from ...policy.language.spec import ClusterPolicySpec
 from ..drivers.about import about
 from ..rule import Hit, hit, rule
-
-if TYPE_CHECKING:
-    from ...policy.language.node_pools import NodePool
-    from ...policy.language.spec import ClusterPolicySpec
 
 Numbers = tuple[int, ...]
 
