@@ -152,6 +152,16 @@ def children(value: Any) -> Iterable[tuple[Any, Any]]:
     return value.items() if isinstance(value, dict) else enumerate(value if isinstance(value, list) else ())
 
 
+def mapping(value: Any) -> dict[str, Any]:
+    """VALUE if it is a mapping, else an empty one: validation tells of what should be one."""
+    return value if isinstance(value, dict) else {}
+
+
+def mappings(value: Any) -> list[tuple[int, dict[str, Any]]]:
+    """The mappings in VALUE, with their places; none where it isn't a list."""
+    return [(at, item) for at, item in enumerate(value if isinstance(value, list) else ()) if isinstance(item, dict)]
+
+
 def dotted(path: Iterable[object]) -> str:
     """Write PATH the way people do: spec.nodePools[0].name. A key with dots or spaces stands in quotes.
 

@@ -11,6 +11,8 @@ from gpustack.catalog import texts
 from gpustack.catalog.gpus import Product
 
 DEFAULT = "default"
+CONFIG_MAP = "default-vgpu-devices-config"
+"""The ConfigMap with the sets of vGPU devices that come with a release."""
 
 
 class Sets(Mapping[str, Any]):

@@ -17,12 +17,12 @@ from ..catalog.mig import IllegalProfile, UnknownProfile, resource_name
 from ..policy.language import images
 from .mig_layouts import Group
 from .plugin_sharing import UnknownSharing, strategy
-from .workloads import kata, offered_to_kubevirt, vgpu_sets
 
 if TYPE_CHECKING:
     from ..policy.language.node_pools import NodePool
     from ..policy.language.spec import ClusterPolicySpec
     from .pool import Pool
+    from .resolve import Cluster
 
 Range = tuple[int, int]
 """The fewest and the most of something; equal where the number is fixed."""
@@ -218,7 +218,7 @@ def _fits(product: gpus.Product, group: Group) -> bool:
 def _passthrough(pool: Pool) -> Counts:
     """GPUs that virtual machines get whole, as the device plugin for KubeVirt names them."""
     product = pool.product
-    _offered(pool.spec)
+    _offered(pool.cluster)
     if product is None or len(product.pci_ids) != 1:
         raise _Unknown("gpuProduct isn't known, and the device plugin for KubeVirt names GPUs by their PCI id")
     return {kubevirt.pci_resource(product.pci_ids[0]): pool.said.gpusPerNode}
@@ -227,8 +227,8 @@ def _passthrough(pool: Pool) -> Counts:
 def _vgpus(pool: Pool) -> Counts:
     """The vGPUs of a node, as the device plugin for KubeVirt names them."""
     product, spec = pool.product, pool.spec
-    _offered(spec)
-    elements = (vgpu_sets(spec) or {}).get(pool.vgpu_set) if spec.vgpuDeviceManager.enabled else None
+    _offered(pool.cluster)
+    elements = (pool.cluster.vgpu_sets or {}).get(pool.vgpu_set) if spec.vgpuDeviceManager.enabled else None
     if product is None or not elements:
         raise _Unknown("which vGPUs the nodes have isn't known: say gpuProduct and vgpu.config")
     counts: Counts = {}
@@ -248,8 +248,8 @@ def _vgpu_types(elements: Iterable[Mapping[str, Any]], product: gpus.Product) ->
             yield str(name), int(each), len(devices) if isinstance(devices, list) else None
 
 
-def _offered(spec: ClusterPolicySpec) -> None:
-    if kata(spec):
+def _offered(cluster: Cluster) -> None:
+    if cluster.kata:
         raise _Unknown("the device plugin for Kata containers names GPUs on the node")
-    if not offered_to_kubevirt(spec):
+    if not cluster.offered_to_kubevirt:
         raise _Unknown("sandboxDevicePlugin is off, so KubeVirt's own plugin decides")

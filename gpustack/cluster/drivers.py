@@ -12,17 +12,15 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from ..catalog import drivers, gpus, oses, releases
+from ..catalog import drivers, releases
 from ..model import numbers
 from ..policy.language import images
-from .mig_layouts import product_of
-from .ownership import claims, default_driver
-from .workloads import workload
+from .ownership import is_default
 
 if TYPE_CHECKING:
-    from ..policy.language.node_pools import NodePool
     from ..policy.language.operand import EnvVar
     from ..policy.language.spec import ClusterPolicySpec
+    from .pool import Pool
 
 Source = Literal["section", "list", "host"]
 """Who describes drivers: the section `driver` (with what pools override of it), the list `drivers`, or nobody, because
@@ -36,16 +34,14 @@ Version = tuple[int, ...]
 
 @dataclass(frozen=True)
 class NodeDriver:
-    """The driver of the nodes of POOL, number INDEX.
+    """The driver of the nodes of POOL.
 
     `values` are the driver's fields, `paths` where each of them stands, or would. `number` is its place in `drivers`,
     None where the section describes it. `path` is what says that this pool gets this driver, `why` says it in words.
     One that the nodes have `brought` has a version and nothing else that is known.
     """
 
-    spec: ClusterPolicySpec
-    index: int
-    pool: NodePool
+    pool: Pool
     values: dict[str, Any]
     paths: dict[str, str]
     number: int | None
@@ -56,15 +52,15 @@ class NodeDriver:
     @property
     def owner(self) -> str:
         """What the node label says that assigns the driver to these nodes; "" where there is nothing to choose from."""
+        spec = self.pool.spec
         if self.number is None:
-            return self.pool.name if self.pool.driver is not None else ""
-        owned = releases.release(self.spec.release).traits.driver_owner_label
-        return self.spec.drivers[self.number].name if owned else ""
+            return self.pool.name if self.pool.said.driver is not None else ""
+        return spec.drivers[self.number].name if releases.release(spec.release).traits.driver_owner_label else ""
 
     @property
     def for_containers(self) -> bool:
         """Whether it drives GPUs for containers; the vGPU host manager drives those of virtual machines."""
-        return workload(self.spec, self.pool) == "container" and self.values.get("driverType") != "vgpu-host-manager"
+        return self.pool.workload == "container" and self.values.get("driverType") != "vgpu-host-manager"
 
     @property
     def version(self) -> str:
@@ -111,24 +107,6 @@ class NodeDriver:
         except drivers.UnknownBranch:
             return None
 
-    @cached_property
-    def product(self) -> gpus.Product | None:
-        """The GPU of the nodes, None where the pool doesn't say it, or the catalogue doesn't know it."""
-        return product_of(self.pool)
-
-    @cached_property
-    def system(self) -> oses.OperatingSystem | None:
-        """The operating system of the nodes, None where the pool doesn't say it, or the catalogue doesn't know it."""
-        return system_of(self.pool)
-
-
-def system_of(pool: NodePool) -> oses.OperatingSystem | None:
-    """The operating system of POOL, or None where it isn't said or the catalogue doesn't know it."""
-    try:
-        return oses.operating_system(pool.os) if pool.os else None
-    except oses.UnknownOS:
-        return None
-
 
 def older(have: Version, least: str) -> bool:
     """Whether a version with the numbers HAVE is older than LEAST. A branch alone is as new as it may be."""
@@ -140,67 +118,59 @@ MODULES = "KERNEL_MODULE_TYPE"
 FIELDS = ("repository", "image", "version", "kernelModuleType", "usePrecompiled")
 
 
-def driver_of(spec: ClusterPolicySpec, source: Source, index: int) -> NodeDriver | None:
-    """The driver of node pool INDEX of SPEC, in which SOURCE describes drivers; None where its nodes bring their own,
-    or serve virtual machines without one of `drivers`.
-    """
-    pool = spec.nodePools[index]
+def driver_of(pool: Pool) -> NodeDriver | None:
+    """The driver that POOL gets; None where its nodes bring theirs, or serve machines without one of `drivers`."""
+    source = pool.cluster.drivers_by
     if source == "list":
-        claimed = next(claims(spec, pool), None)
-        number = claimed if claimed is not None else default_driver(spec)
-        return None if number is None else listed(spec, index, number, claimed=claimed is not None)
-    return overridden(spec, index, pool) if source == "section" and workload(spec, pool) == "container" else None
+        default = [number for number, driver in enumerate(pool.spec.drivers) if is_default(pool.spec, driver)]
+        numbers = [*pool.claims, *default]
+        return listed(pool, numbers[0]) if numbers else None
+    return overridden(pool) if source == "section" and pool.workload == "container" else None
 
 
-def brought(spec: ClusterPolicySpec, index: int) -> NodeDriver | None:
-    """The driver that the nodes of pool INDEX bring; None where its version is not said, or they
-    serve virtual machines.
-    """
-    pool = spec.nodePools[index]
-    own = pool.driver.hostVersion if pool.driver is not None else None
-    version = own or spec.driver.hostVersion
-    if version is None or workload(spec, pool) != "container":
+def brought(pool: Pool) -> NodeDriver | None:
+    """The driver that nodes of POOL bring; None where its version is not said, or they serve virtual machines."""
+    own = pool.said.driver.hostVersion if pool.said.driver is not None else None
+    version = own or pool.spec.driver.hostVersion
+    if version is None or pool.workload != "container":
         return None
-    path = f"spec.nodePools[{index}].driver.hostVersion" if own else "spec.driver.hostVersion"
+    path = f"{pool.path}.driver.hostVersion" if own else "spec.driver.hostVersion"
     values = {**dict.fromkeys(FIELDS), "version": version}
-    return NodeDriver(spec, index, pool, values, dict.fromkeys(FIELDS, path), None, path, "the nodes bring it", True)
+    return NodeDriver(pool, values, dict.fromkeys(FIELDS, path), None, path, "the nodes bring it", True)
 
 
-def listed(spec: ClusterPolicySpec, index: int, number: int, *, claimed: bool) -> NodeDriver:
-    """Number NUMBER of `drivers` as the driver of pool INDEX, which it selects if it has CLAIMED it."""
-    driver, pool = spec.drivers[number], spec.nodePools[index]
+def listed(pool: Pool, number: int) -> NodeDriver:
+    """Number NUMBER of `drivers` as the driver of POOL."""
+    driver = pool.spec.drivers[number]
     values = {name: getattr(driver, name) for name in (*FIELDS, "driverType")}
     paths = {name: f"spec.drivers[{number}].{name}" for name in FIELDS}
     path, why = f"spec.drivers[{number}].default", "no other driver selects the nodes, and it is the default"
-    if claimed:
-        selects = f"its nodeSelector matches the labels of pool {pool.name}"
-        path = f"spec.drivers[{number}]" + (".nodeSelector" if driver.nodeSelector else "")
-        why = selects if driver.nodeSelector else "it has no nodeSelector, so it takes all nodes"
+    if number in pool.claims:
+        path, why = f"spec.drivers[{number}]", "it has no nodeSelector, so it takes all nodes"
+        if driver.nodeSelector:
+            path, why = f"{path}.nodeSelector", f"its nodeSelector matches the labels of pool {pool.name}"
     by_image(values, paths)
     by_variable(driver.env, f"spec.drivers[{number}].env", values, paths)
-    return NodeDriver(spec, index, pool, values, paths, number, path, why)
+    return NodeDriver(pool, values, paths, number, path, why)
 
 
-def overridden(spec: ClusterPolicySpec, index: int, pool: NodePool) -> NodeDriver:
-    """The section `driver`, with what POOL says of its own over it. An image that is named whole replaces all of the
-    reference.
-    """
-    values: dict[str, Any] = {name: getattr(spec.driver, name) for name in FIELDS}
+def overridden(pool: Pool) -> NodeDriver:
+    """The section `driver`, with what POOL says over it. An image that is named whole replaces all of the reference."""
+    section, own, where = pool.spec.driver, pool.said.driver, f"{pool.path}.driver"
+    values: dict[str, Any] = {name: getattr(section, name) for name in FIELDS}
     paths = {name: f"spec.driver.{name}" for name in FIELDS}
-    if pool.driver is not None:
-        if images.stands_alone(pool.driver.model_dump(include={"repository", "image", "version"})):
+    if own is not None:
+        if images.stands_alone(own.model_dump(include={"repository", "image", "version"})):
             values |= {"repository": None, "version": None}
-        for name in FIELDS:
-            if getattr(pool.driver, name) is not None:
-                values[name] = getattr(pool.driver, name)
-                paths[name] = f"spec.nodePools[{index}].driver.{name}"
+        given = {name: value for name in FIELDS if (value := getattr(own, name)) is not None}
+        values |= given
+        paths |= {name: f"{where}.{name}" for name in given}
     by_image(values, paths)
-    by_variable(spec.driver.env, "spec.driver.env", values, paths)
-    if pool.driver is not None:
-        by_variable(pool.driver.env, f"spec.nodePools[{index}].driver.env", values, paths)
-        why = f"pool {pool.name} overrides the cluster's driver"
-        return NodeDriver(spec, index, pool, values, paths, None, f"spec.nodePools[{index}].driver", why)
-    return NodeDriver(spec, index, pool, values, paths, None, "spec.driver", "the section driver is for all nodes")
+    by_variable(section.env, "spec.driver.env", values, paths)
+    if own is None:
+        return NodeDriver(pool, values, paths, None, "spec.driver", "the section driver is for all nodes")
+    by_variable(own.env, f"{where}.env", values, paths)
+    return NodeDriver(pool, values, paths, None, where, f"pool {pool.name} overrides the cluster's driver")
 
 
 def by_image(values: dict[str, Any], paths: dict[str, str]) -> None:
@@ -210,9 +180,7 @@ def by_image(values: dict[str, Any], paths: dict[str, str]) -> None:
 
 
 def by_variable(env: Sequence[EnvVar] | None, path: str, values: dict[str, Any], paths: dict[str, str]) -> None:
-    """Put into VALUES and PATHS what variables of the driver's container, ENV at PATH, say over its fields: they
-    are set after those (operator.md 5.2).
-    """
+    """Put into VALUES and PATHS what the container's variables, ENV at PATH, say over its fields (operator.md 5.2)."""
     for index, entry in enumerate(env or ()):
         if entry.name == MODULES and entry.value:
             values["kernelModuleType"], paths["kernelModuleType"] = entry.value, f"{path}[{index}].value"
@@ -229,11 +197,8 @@ class Features(NamedTuple):
 def container_drivers(spec: ClusterPolicySpec, source: Source) -> list[Features]:
     """The drivers that a render of SPEC, in which SOURCE describes drivers, brings to nodes for containers."""
     if source == "list":
-        return [
-            Features(bool(driver.rdma.enabled), driver.gds.enabled, driver.gdrcopy.enabled)
-            for driver in spec.drivers
-            if driver.driverType != "vgpu-host-manager"
-        ]
+        own = (driver for driver in spec.drivers if driver.driverType != "vgpu-host-manager")
+        return [Features(bool(each.rdma.enabled), each.gds.enabled, each.gdrcopy.enabled) for each in own]
     if source == "host":
         return []
     rdma = [pool.driver.rdma.enabled for pool in spec.nodePools if pool.driver is not None]

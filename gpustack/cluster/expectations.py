@@ -12,7 +12,6 @@ from ..model import Body
 from .autoscaling import startup_taints
 from .pool import Pool
 from .resolve import Cluster
-from .workloads import default_workload
 
 
 class Expected(Expectation, kw_only=True, frozen=True):
@@ -35,7 +34,7 @@ def expectation(cluster: Cluster, rendered: Sequence[Body]) -> Expectation:
 def nodes(pool: Pool) -> Nodes:
     """The nodes of POOL. A node without a workload's label has the default one."""
     said, driver = pool.said, pool.runs
-    usual = {keys.WORKLOAD} if pool.workload == default_workload(pool.spec) else set()
+    usual = {keys.WORKLOAD} if pool.workload == pool.cluster.default_workload else set()
     ours = pool.spec.reconciler.startupTaints if pool.spec.reconciler else ()
     return Nodes(
         name=pool.name,

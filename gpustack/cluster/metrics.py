@@ -14,7 +14,7 @@ from ..policy.configurations.dcgm_csv import Metrics, read_metrics
 from ..policy.language import images
 from . import alerts, dashboards
 from .dashboards import PEERS
-from .mig_layouts import Text, text_of
+from .mig_layouts import Text, config_map, text_of
 from .resolve import Cluster, resolve
 
 if TYPE_CHECKING:
@@ -71,14 +71,11 @@ def listed(spec: ClusterPolicySpec) -> Listed | None:
 def _own(spec: ClusterPolicySpec) -> Text | None:
     """The list that the exporter fetches by itself."""
     given = [entry.value or "" for entry in telemetry(spec).exporter.env or () if entry.name == OWN_ENV]
-    _, _, name = given[-1].partition(":") if given else ("", "", "")
-    for index, body in enumerate(spec.extraObjects):
-        if name and body["kind"] == "ConfigMap" and body["metadata"]["name"] == name:
-            data = body.get("data")
-            text = data.get(OWN_KEY) if isinstance(data, dict) else None
-            if isinstance(text, str):
-                return Text(f"spec.extraObjects[{index}].data.{OWN_KEY}", OWN_KEY, text)
-    return None
+    held = config_map(spec, given[-1].partition(":")[2]) if given else None
+    text = held[1].get(OWN_KEY) if held else None
+    if held is None or not isinstance(text, str):
+        return None
+    return Text(f"spec.extraObjects[{held[0]}].data.{OWN_KEY}", OWN_KEY, text)
 
 
 def served(spec: ClusterPolicySpec) -> dict[str, str] | None:

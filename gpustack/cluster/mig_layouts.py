@@ -100,10 +100,15 @@ def _data(spec: ClusterPolicySpec, config: NamedConfigs, section: str) -> tuple[
     """The data of the ConfigMap that CONFIG means, and its path."""
     if config.data and config.create:
         return ("spec", *section.split("."), "data"), config.data
+    held = config_map(spec, config.name)
+    return (("spec", "extraObjects", held[0], "data"), held[1]) if held else None
+
+
+def config_map(spec: ClusterPolicySpec, name: str | None) -> tuple[int, Mapping[str, object]] | None:
+    """The position in extraObjects of the ConfigMap NAME, and its data; None where the policy doesn't bring it."""
     for index, body in enumerate(spec.extraObjects):
-        if config.name and body["kind"] == "ConfigMap" and body["metadata"]["name"] == config.name:
-            data = body.get("data")
-            return ("spec", "extraObjects", index, "data"), data if isinstance(data, dict) else {}
+        if name and body["kind"] == "ConfigMap" and body["metadata"]["name"] == name:
+            return index, body["data"] if isinstance(body.get("data"), dict) else {}
     return None
 
 

@@ -8,20 +8,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..api import keys
 from ..catalog import toolkit
-from ..catalog.gpus import Product
 from ..policy.language import images, reconciler
-from ..policy.language.node_pools import NodePool, Taint
-from ..policy.language.reconciler import PodRule
 from .autoscaling import unseen
 from .plugin_sharing import PoolSharing, UnknownSharing
-from .pool import Pool
-from .resolve import Cluster
 from .scheduling import labels_of
 from .virtual import absent, permitted
+
+if TYPE_CHECKING:
+    from ..policy.language.node_pools import Taint
+    from .pool import Pool
+    from .resolve import Cluster
 
 CDI_CLASSES = ("nvidia-cdi", "nvidia-legacy")
 """RuntimeClasses beside the default one, where CDI is on."""
@@ -85,20 +85,14 @@ class Offer:
     clients: frozenset[str] | None = None
     """Namespaces whose DaemonSets the driver manager takes off a node itself; None where nobody empties nodes."""
 
-    rules: tuple[PodRule, ...] = ()
+    rules: tuple[reconciler.PodRule, ...] = ()
     ignores_budgets: bool = False
     """Whether PodDisruptionBudgets hold up a node for some time only."""
 
     def becomes(self, labels: Mapping[str, Any], namespace: str) -> str:
         """What the first of `rules` that is about pods with LABELS in NAMESPACE says becomes of them; "" for none."""
-        return next(
-            (
-                rule.then
-                for rule in self.rules
-                if rule.namespace in (None, namespace) and rule.labels.items() <= labels.items()
-            ),
-            "",
-        )
+        here = (rule for rule in self.rules if rule.namespace in (None, namespace))
+        return next((rule.then for rule in here if rule.labels.items() <= labels.items()), "")
 
     @property
     def resources(self) -> frozenset[str]:
@@ -176,16 +170,14 @@ def _labels(pool: Pool, sharing: PoolSharing | None, *, cut: bool) -> dict[str, 
     known: dict[str, Values] = {key: frozenset([value]) for key, value in labels_of(pool.said).items()}
     known[keys.PRESENT] = frozenset(["true"])
     if pool.spec.gfd.enabled and pool.workload == "container" and not pool.cluster.kata:
-        known |= _discovered(pool.said, pool.product, sharing, cut=cut)
+        known |= _discovered(pool, sharing, cut=cut)
         known[keys.PRODUCT] = _product(pool, sharing, cut=cut)
     if cut and keys.MIG_CONFIG not in known:
         known[keys.MIG_CONFIG] = frozenset([pool.layout.name or pool.name]) if pool.layout else None
     return known
 
 
-def _discovered(
-    pool: NodePool, product: Product | None, sharing: PoolSharing | None, *, cut: bool
-) -> dict[str, Values]:
+def _discovered(pool: Pool, sharing: PoolSharing | None, *, cut: bool) -> dict[str, Values]:
     """What GPU feature discovery says about nodes of POOL, as far as the policy tells (node-labels.yaml).
 
     SHARING is None where it isn't known. The labels of whole GPUs speak of the resource nvidia.com/gpu alone.
@@ -196,14 +188,14 @@ def _discovered(
         strategy = {"mps": "mps", "timeSlicing": "time-slicing"}[sharing.kind] if shared else "none"
         labels["nvidia.com/gpu.sharing-strategy"] = frozenset([strategy])
         labels["nvidia.com/gpu.replicas"] = frozenset([str(sharing.labelled(keys.GPU))])
-    if product is not None:
+    if (product := pool.product) is not None:
         major, _, minor = product.compute_capability.partition(".")
         labels["nvidia.com/gpu.family"] = frozenset([product.family])
         labels["nvidia.com/gpu.compute.major"] = frozenset([major])
         labels["nvidia.com/gpu.compute.minor"] = frozenset([minor or "0"])
         labels[keys.MIG_CAPABLE] = frozenset(["true" if product.mig_capable else "false"])
-    if pool.gpusPerNode is not None and not cut:
-        labels["nvidia.com/gpu.count"] = frozenset([str(pool.gpusPerNode)])
+    if pool.said.gpusPerNode is not None and not cut:
+        labels["nvidia.com/gpu.count"] = frozenset([str(pool.said.gpusPerNode)])
     return labels
 
 

@@ -11,13 +11,11 @@ nodes, so two drivers for one node are found while compiling.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from gpustack.catalog import releases
-from gpustack.catalog.oses import UnknownOS, os_id, os_tag
-
 from ..api import keys
+from ..catalog import releases
+from ..catalog.oses import UnknownOS, os_id, os_tag
 from .scheduling import arch_of
 
 if TYPE_CHECKING:
@@ -26,28 +24,13 @@ if TYPE_CHECKING:
     from ..policy.language.spec import ClusterPolicySpec
 
 
-def default_driver(spec: ClusterPolicySpec) -> int | None:
-    """The position in `drivers` of the one that takes the nodes which no other selects."""
-    return next((index for index, driver in enumerate(spec.drivers) if is_default(spec, driver)), None)
-
-
-def claims(spec: ClusterPolicySpec, pool: NodePool) -> Iterator[int]:
-    """The positions in `drivers` of all that select the nodes of POOL, less the default one."""
-    labels = node_labels(spec, pool)
-    for index, driver in enumerate(spec.drivers):
-        if not is_default(spec, driver) and driver.nodeSelector.items() <= labels.items():
-            yield index
-
-
 def is_default(spec: ClusterPolicySpec, driver: NvidiaDriver) -> bool:
     """Whether DRIVER takes the nodes that no other one selects; releases before v26.7.0 ignore the field."""
     return bool(driver.default) and releases.release(spec.release).traits.driver_owner_label
 
 
 def node_labels(spec: ClusterPolicySpec, pool: NodePool) -> dict[str, str]:
-    """The labels that nodes of POOL have, as far as the policy says it: the pool's own, and those of NFD and NVIDIA for
-    what it says otherwise.
-    """
+    """The labels of nodes of POOL, as far as the policy tells: its own, and those of NFD and NVIDIA for the rest."""
     known = {
         keys.PRESENT: "true",
         keys.ARCH: arch_of(pool),

@@ -9,20 +9,22 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Literal
 
+from ..catalog import oses
 from ..catalog.gpus import Product
-from ..catalog.oses import OperatingSystem
 from ..policy.configurations.plugin_text import PluginConfig
-from . import drivers, mig_layouts, node_labels, ownership, plugin_sharing, scheduling, workloads
+from . import drivers, mig_layouts, node_labels, ownership, plugin_sharing, scheduling
+from .budgets import Budget, budget
+from .capacity import PoolCapacity, capacity
+from .offer import PoolOffer, pool_offer
 from .plugin_sharing import PoolSharing
 
 if TYPE_CHECKING:
     from ..policy.language.node_pools import NodePool
     from ..policy.language.spec import ClusterPolicySpec
-    from .budgets import Budget
-    from .capacity import PoolCapacity
-    from .offer import PoolOffer
     from .resolve import Cluster
 
+Workload = Literal["container", "vm-passthrough", "vm-vgpu"]
+"""What nodes serve: containers, virtual machines with whole GPUs, or virtual machines with vGPUs."""
 Engine = Literal["containerd", "cri-o", "docker"]
 ENGINES: dict[str, Engine] = {"containerd": "containerd", "cri-o": "cri-o", "crio": "cri-o", "docker": "docker"}
 """Container runtimes, by what a node's containerRuntimeVersion begins with."""
@@ -60,9 +62,12 @@ class Pool:
         return mig_layouts.product_of(self.said)
 
     @cached_property
-    def system(self) -> OperatingSystem | None:
+    def system(self) -> oses.OperatingSystem | None:
         """The operating system, None where the policy doesn't say it, or the catalogue doesn't know it."""
-        return drivers.system_of(self.said)
+        try:
+            return oses.operating_system(self.said.os) if self.said.os else None
+        except oses.UnknownOS:
+            return None
 
     @property
     def arch(self) -> str | None:
@@ -81,24 +86,25 @@ class Pool:
         return ENGINES.get(runtime.partition(":")[0].lower(), "containerd")
 
     @cached_property
-    def workload(self) -> workloads.Workload:
-        """What the nodes serve."""
-        return workloads.workload(self.spec, self.said)
+    def workload(self) -> Workload:
+        """What the nodes serve, in the cluster by their label nvidia.com/gpu.workload.config (operator.md 2.2)."""
+        return (self.said.workload or self.cluster.default_workload) if self.cluster.sandbox else "container"
 
     @cached_property
     def driver(self) -> drivers.NodeDriver | None:
         """The driver that the nodes get from this policy, and why. None where they bring it, and for all as one."""
-        return None if self.index is None else drivers.driver_of(self.spec, self.cluster.drivers_by, self.index)
+        return None if self.index is None else drivers.driver_of(self)
 
     @cached_property
     def runs(self) -> drivers.NodeDriver | None:
         """The driver that the nodes run: `driver`, or the one that they bring, where the policy says its version."""
-        return self.driver or (None if self.index is None else drivers.brought(self.spec, self.index))
+        return self.driver or (None if self.index is None else drivers.brought(self))
 
-    @property
+    @cached_property
     def claims(self) -> list[int]:
         """The positions in `drivers` of all that select the nodes, less the default one; a rule refuses two."""
-        return [] if self.index is None else [*ownership.claims(self.spec, self.said)]
+        others = [each for each in enumerate(self.spec.drivers) if not ownership.is_default(self.spec, each[1])]
+        return [number for number, driver in others if driver.nodeSelector.items() <= self.known_labels.items()]
 
     @cached_property
     def layout(self) -> mig_layouts.Choice | None:
@@ -131,7 +137,7 @@ class Pool:
     @property
     def vgpu_set(self) -> str:
         """The name of the set of vGPU devices that the nodes get."""
-        return workloads.vgpu_set(self.spec, self.said)
+        return self.said.vgpu.config or self.spec.vgpuDeviceManager.config.default
 
     @cached_property
     def selection(self) -> dict[str, str]:
@@ -161,20 +167,14 @@ class Pool:
     @cached_property
     def budget(self) -> Budget:
         """How fast the nodes may be taken out of service."""
-        from .budgets import budget
-
         return budget(self)
 
     @cached_property
     def capacity(self) -> PoolCapacity:
         """What the nodes advertise."""
-        from .capacity import capacity
-
         return capacity(self)
 
     @property
     def offer(self) -> PoolOffer:
         """What the nodes offer to pods of tenants."""
-        from .offer import pool_offer
-
         return pool_offer(self)

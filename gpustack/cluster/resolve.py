@@ -17,19 +17,20 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
-from ..catalog import platforms
-from . import mig_layouts, workloads
-from .drivers import Features, NodeDriver, Source
-from .pool import EVERYWHERE, Engine, Pool
+from ..catalog import platforms, releases, vgpu
+from . import mig_layouts
+from .budgets import Fleet, fleet
+from .capacity import PoolCapacity
+from .drivers import Features, NodeDriver, Source, container_drivers
+from .offer import Offer, offer, runtime_classes
+from .pool import EVERYWHERE, Engine, Pool, Workload
+from .tenancy import Grant, Unheld, grants
 
 if TYPE_CHECKING:
+    from ..policy.language.driver import DriverSettings, NvidiaDriver
     from ..policy.language.gpu_cluster import GpuCluster
     from ..policy.language.node_pools import NodePool
     from ..policy.language.spec import ClusterPolicySpec
-    from .budgets import Fleet
-    from .capacity import PoolCapacity
-    from .offer import Offer
-    from .tenancy import Grant, Unheld
 
 KEPT = 64
 """How many clusters `resolve` keeps: those of one policy and its invented neighbours, and both sides of a review."""
@@ -53,9 +54,7 @@ class Cluster:
 
     @property
     def drivers_by(self) -> Source:
-        """Who describes drivers: `drivers` where the policy says so, and with `gpuCluster`, which knows no other way
-        (operator.md 10.1).
-        """
+        """Who describes drivers: `drivers` where the policy says so, always with `gpuCluster` (operator.md 10.1)."""
         if self.spec.driver.useNvidiaDriverCRD or self.dra:
             return "list"
         return "section" if self.spec.driver.enabled else "host"
@@ -101,6 +100,14 @@ class Cluster:
         """The driver of each pool that serves containers, whoever installs it, where its version may be known."""
         return (pool.runs for pool in self.pools if pool.runs is not None and pool.runs.for_containers)
 
+    @cached_property
+    def described(self) -> list[tuple[str, DriverSettings | NvidiaDriver]]:
+        """What describes drivers that are installed, by path: `drivers`, or `driver` and that of pools."""
+        if self.listed:
+            return [(f"spec.drivers[{number}]", driver) for number, driver in enumerate(self.spec.drivers)]
+        own = [(f"{pool.path}.driver", pool.said.driver) for pool in self.pools if pool.said.driver is not None]
+        return [("spec.driver", self.spec.driver), *own] if self.spec.driver.enabled else []
+
     @property
     def host_versions(self) -> dict[str, str]:
         """The versions of drivers that nodes bring, by the paths that say so."""
@@ -111,8 +118,6 @@ class Cluster:
     @cached_property
     def container_drivers(self) -> list[Features]:
         """The drivers that a render brings to nodes for containers, none where the nodes have theirs."""
-        from .drivers import container_drivers
-
         return container_drivers(self.spec, self.drivers_by)
 
     @property
@@ -126,33 +131,40 @@ class Cluster:
     @property
     def sandbox(self) -> bool:
         """Whether nodes may serve virtual machines at all."""
-        return workloads.sandbox(self.spec)
+        return bool(self.spec.sandboxWorkloads.enabled)
 
     @property
     def kata(self) -> bool:
-        """Whether nodes for passthrough serve Kata containers and not KubeVirt."""
-        return workloads.kata(self.spec)
+        """Whether nodes for passthrough serve Kata containers and not KubeVirt; no release before v26.3 has them."""
+        return self.spec.sandboxWorkloads.mode == "kata" and releases.release(self.spec.release).traits.kata_mode
 
     @property
     def offered_to_kubevirt(self) -> bool:
-        """Whether our device plugin for KubeVirt runs, which offers all that is bound to vfio-pci, and every vGPU."""
-        return workloads.offered_to_kubevirt(self.spec)
+        """Whether our device plugin for KubeVirt runs, which offers all that is bound to vfio-pci, and every vGPU;
+        KubeVirt's own plugin must then offer none of them."""
+        return self.sandbox and bool(self.spec.sandboxDevicePlugin.enabled) and not self.kata
 
     @property
-    def default_workload(self) -> workloads.Workload:
+    def default_workload(self) -> Workload:
         """What nodes serve that nobody has labelled."""
-        return workloads.default_workload(self.spec)
+        return self.spec.sandboxWorkloads.defaultWorkload or "container"
 
     @cached_property
     def vgpu_sets(self) -> Mapping[str, Any] | None:
         """All sets of vGPU devices by name, or None where their text is not in the policy."""
-        return workloads.vgpu_sets(self.spec)
+        config = self.spec.vgpuDeviceManager.config
+        if config.data and config.create:
+            return vgpu.parsed(config.data.get("config.yaml", ""))
+        name = config.name or vgpu.CONFIG_MAP
+        if held := mig_layouts.config_map(self.spec, name):
+            return vgpu.parsed(str(held[1].get("config.yaml", "")))
+        return vgpu.default_config(self.spec.release) if name == vgpu.CONFIG_MAP else None
 
     def of(self, said: NodePool) -> Pool:
         """The pool that the policy describes by SAID, one of `nodePools`."""
         return next(pool for pool in self.pools if pool.name == said.name)
 
-    def serving(self, what: workloads.Workload) -> list[int]:
+    def serving(self, what: Workload) -> list[int]:
         """The positions in `nodePools` of the pools that serve WHAT, in policy order."""
         return [index for index, pool in enumerate(self.pools) if pool.workload == what]
 
@@ -174,8 +186,6 @@ class Cluster:
     @cached_property
     def tenancy(self) -> tuple[list[Grant], list[tuple[str, Unheld]]]:
         """What tenants are given in the resources of nodes, and what they can't be given, each with its path."""
-        from .tenancy import grants
-
         return grants(self)
 
     @cached_property
@@ -191,22 +201,16 @@ class Cluster:
     @property
     def runtime_classes(self) -> list[str]:
         """The names of the RuntimeClasses that are rendered, brought along or counted on (operator.md 5.5)."""
-        from .offer import runtime_classes
-
         return runtime_classes(self)
 
     @cached_property
     def offer(self) -> Offer:
         """What the cluster offers to tenants."""
-        from .offer import offer
-
         return offer(self)
 
     @cached_property
     def fleet(self) -> Fleet:
         """What holds over all pools together while drivers roll."""
-        from .budgets import fleet
-
         return fleet(self)
 
     @property

@@ -9,12 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from ..api.keys import GPU
 from ..catalog.kubernetes import SYSTEMS, is_own
 from ..policy.language.tenancy import AS_SHARED, Part, Tenant
-from .capacity import PoolCapacity, Unit
-from .resolve import Cluster
+
+if TYPE_CHECKING:
+    from .capacity import PoolCapacity, Unit
+    from .resolve import Cluster
 
 
 class Unheld(Exception):  # noqa: N818 - the reason is the value

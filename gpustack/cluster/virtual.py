@@ -6,14 +6,17 @@ under `kubevirt` comes on top.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from ..catalog import gpus, kubevirt, vgpu
-from ..catalog.gpus import Product
-from ..policy.language.sandbox import PermittedDevice
-from .pool import Pool
-from .resolve import Cluster
+
+if TYPE_CHECKING:
+    from ..policy.language.sandbox import PermittedDevice
+    from .pool import Pool
+    from .resolve import Cluster
 
 
-def pci_devices(product: Product) -> list[tuple[str, str]]:
+def pci_devices(product: gpus.Product) -> list[tuple[str, str]]:
     """(PCI id, resource) of the boards of PRODUCT, passed through."""
     return [(kubevirt.pci_selector(device), kubevirt.pci_resource(device)) for device in product.pci_ids]
 

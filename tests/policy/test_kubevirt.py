@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from gpustack.cluster.workloads import serving, workload
+from gpustack.cluster.resolve import resolve
 from gpustack.policy.language.sandbox import KubeVirt
 from tests.components.common import spec
 
@@ -56,7 +56,7 @@ def test_every_pool_serves_one_thing(pools: list[str | None], default: str | Non
         sandboxWorkloads={"enabled": on, **({"defaultWorkload": default} if default else {})},
         nodePools=[{"name": f"p{i}", **({"workload": each} if each else {})} for i, each in enumerate(pools)],
     )
-    found = [workload(policy, pool) for pool in policy.nodePools]
+    found = [pool.workload for pool in resolve(policy).pools]
     assert found == ([each or default or "container" for each in pools] if on else ["container"] * len(pools))
-    by_kind = [serving(policy, what) for what in ("container", "vm-passthrough", "vm-vgpu")]
+    by_kind = [resolve(policy).serving(what) for what in ("container", "vm-passthrough", "vm-vgpu")]
     assert sorted(index for kind in by_kind for index in kind) == list(range(len(pools)))

@@ -4,12 +4,11 @@ What has no place beside it is in dra_exclusions.py.
 """
 
 from collections.abc import Iterator
-from typing import Any
 
-from ...catalog import dra, gpus, releases
+from ...catalog import dra, releases
 from ...catalog._versions import numbers
 from ...catalog.kubernetes import SYSTEMS
-from ...cluster.resolve import Cluster, resolve
+from ...cluster.resolve import Cluster
 from ...policy.language import images
 from ...policy.language.spec import ClusterPolicySpec
 from ..rule import Hit, hit, rule
@@ -18,38 +17,27 @@ DNS_NAMES = "IMEXDaemonsWithDNSNames"
 PULL_SECRETS = "CD_DAEMON_IMAGE_PULL_SECRET_NAMES"
 
 
-def asked(spec: ClusterPolicySpec) -> str:
+def asked(cluster: Cluster) -> str:
     """The field that asks for the DRA driver, or "" where none does."""
-    if resolve(spec).dra:
-        return "gpuCluster"
-    return "computeDomains.enabled" if spec.computeDomains.enabled else ""
+    domains = "computeDomains.enabled" if cluster.spec.computeDomains.enabled else ""
+    return "gpuCluster" if cluster.dra else domains
 
 
 @rule("GPU170", "error")
 def needs_kubernetes(cluster: Cluster) -> Iterator[Hit]:
     """Dynamic resource allocation on a Kubernetes that doesn't serve its API."""
-    spec = cluster.spec
-    path, least = asked(spec), dra.least_kubernetes()
-    if path and numbers(spec.cluster.kubernetesVersion)[:2] < least[:2]:
-        what, series = path.partition(".")[0], f"{least[0]}.{least[1]}"
-        yield hit(
-            f"spec.{path}",
-            what=what,
-            series=series,
-            least=".".join(map(str, least)),
-            has=spec.cluster.kubernetesVersion,
-        )
+    path, has, least = asked(cluster), cluster.spec.cluster.kubernetesVersion, dra.least_kubernetes()
+    if path and numbers(has)[:2] < least[:2]:
+        what, series, lowest = path.partition(".")[0], f"{least[0]}.{least[1]}", ".".join(map(str, least))
+        yield hit(f"spec.{path}", what=what, series=series, least=lowest, has=has)
 
 
 @rule("GPU171", "warning")
 def needs_a_later_patch(cluster: Cluster) -> Iterator[Hit]:
     """Dynamic resource allocation on a patch of Kubernetes that NVIDIA does not support with it."""
-    spec = cluster.spec
-    version, least = numbers(spec.cluster.kubernetesVersion), dra.least_kubernetes()
-    if asked(spec) and len(version) > 2 and least[:2] == version[:2] and version < least:
-        yield hit(
-            "spec.cluster.kubernetesVersion", kubernetes=spec.cluster.kubernetesVersion, least=".".join(map(str, least))
-        )
+    path, has, least = "spec.cluster.kubernetesVersion", cluster.spec.cluster.kubernetesVersion, dra.least_kubernetes()
+    if asked(cluster) and len(numbers(has)) > 2 and least[:2] == numbers(has)[:2] and numbers(has) < least:
+        yield hit(path, kubernetes=has, least=".".join(map(str, least)))
 
 
 @rule("GPU172", "error")
@@ -71,23 +59,19 @@ def needs_of_a_gpu_cluster(cluster: Cluster) -> Iterator[Hit]:
 def needs_a_newer_driver(cluster: Cluster) -> Iterator[Hit]:
     """A driver that is too old for dynamic resource allocation."""
     spec = cluster.spec
-    sections: list[tuple[str, Any]] = [(f"drivers[{index}]", driver) for index, driver in enumerate(spec.drivers)]
-    if not cluster.listed:
-        sections = [("driver", spec.driver)] if spec.driver.enabled else []
-        pools = [(f"nodePools[{index}].driver", pool.driver) for index, pool in enumerate(spec.nodePools)]
-        sections += [(path, driver) for path, driver in pools if driver is not None]
+    branch, least = dra.least_driver_branch(), dra.least_compute_domain_driver()
+    domains = spec.computeDomains.enabled and spec.computeDomains.featureGates.get(DNS_NAMES, True)
+    own = [(f"{pool.path}.driver", pool.said.driver) for pool in cluster.pools if pool.said.driver is not None]
+    sections = own if cluster.drivers_by == "host" else cluster.described
     versions = [(images.version_path(path, driver), images.version(driver)) for path, driver in sections]
-    versions += [(path.removeprefix("spec."), version) for path, version in cluster.host_versions.items()]
-    for path, version in versions:
-        parts, newer = numbers(version), f"set spec.{path} to a newer one"
+    for path, version in (*versions, *cluster.host_versions.items()):
+        parts, newer = numbers(version), f"set {path} to a newer one"
         if path.endswith("hostVersion"):
-            newer = f"give the nodes an image with a newer driver, and say so in spec.{path}"
-        if cluster.dra and parts and parts[0] < dra.least_driver_branch():
-            yield hit(f"spec.{path}", "gpus", branch=dra.least_driver_branch(), version=version, newer=newer)
-        least = dra.least_compute_domain_driver()
-        domains = spec.computeDomains.enabled and spec.computeDomains.featureGates.get(DNS_NAMES, True)
+            newer = f"give the nodes an image with a newer driver, and say so in {path}"
+        if cluster.dra and parts and parts[0] < branch:
+            yield hit(path, "gpus", branch=branch, version=version, newer=newer)
         if domains and not cluster.dra and parts and parts < numbers(least)[: len(parts)]:
-            yield hit(f"spec.{path}", "domains", least=least, version=version, newer=newer, gate=DNS_NAMES)
+            yield hit(path, "domains", least=least, version=version, newer=newer, gate=DNS_NAMES)
 
 
 @rule("GPU174", "error")
@@ -105,14 +89,8 @@ def features_that_go_together(cluster: Cluster) -> Iterator[Hit]:
             continue
         for gate, verb, other in dra.contradictions(gates):
             where = f"spec.{path}.{gate if gate in gates else other}"
-            yield hit(
-                where,
-                "requires" if verb == "requires" else "excludes",
-                section=path,
-                gate=gate,
-                other=other,
-                version=version,
-            )
+            case = "requires" if verb == "requires" else "excludes"
+            yield hit(where, case, section=path, gate=gate, other=other, version=version)
 
 
 @rule("GPU178", "warning")
@@ -141,13 +119,11 @@ def gated(spec: ClusterPolicySpec) -> Iterator[tuple[str, dict[str, bool], str |
 @rule("GPU179", "warning")
 def what_only_you_can_do(cluster: Cluster) -> Iterator[Hit]:
     """Something that dynamic resource allocation needs and that no object of the render brings."""
-    spec = cluster.spec
-    section = spec.gpuCluster
-    if section is None:
+    if (section := cluster.spec.gpuCluster) is None:
         return
-    if spec.cluster.namespace.startswith(("default", *SYSTEMS)):
-        yield hit("spec.cluster.namespace", "namespace", namespace=spec.cluster.namespace)
-    driver = section.draDriver
+    namespace, driver = cluster.spec.cluster.namespace, section.draDriver
+    if namespace.startswith(("default", *SYSTEMS)):
+        yield hit("spec.cluster.namespace", "namespace", namespace=namespace)
     for gate in (name for name, on in driver.featureGates.items() if on):
         if setting := dra.asked_by(gate, "host"):
             yield hit(f"spec.gpuCluster.draDriver.featureGates.{gate}", "host", gate=gate, setting=setting)
@@ -160,13 +136,10 @@ def what_only_you_can_do(cluster: Cluster) -> Iterator[Hit]:
 @rule("GPU180", "error")
 def architecture_of_the_gpu(cluster: Cluster) -> Iterator[Hit]:
     """A node pool whose architecture is not that of its GPU's own CPU."""
-    for index, pool in enumerate(cluster.spec.nodePools):
-        product = pool.gpuProduct if pool.gpuProduct in gpus.products() else None
-        arch = gpus.product(product).arch if product else None
-        if arch and pool.arch and pool.arch != arch:
-            yield hit(
-                f"spec.nodePools[{index}].arch", pool_name=pool.name, nodes_arch=pool.arch, product=product, arch=arch
-            )
+    for pool in cluster.pools:
+        own, said = pool.product.arch if pool.product else None, pool.said
+        if own and said.arch and said.arch != own:
+            yield hit(f"{pool.path}.arch", pool_name=pool.name, nodes_arch=said.arch, product=said.gpuProduct, arch=own)
 
 
 @rule("GPU181", "error")
@@ -209,30 +182,22 @@ def feature_without_its_ground(cluster: Cluster) -> Iterator[Hit]:
     switched = not boards or any(board is None or board.nvswitch for board in boards)
     for path, gates, _ in gated(cluster.spec):
         for gate in (name for name, on in gates.items() if on):
+            at = f"spec.{path}.{gate}"
             if gate in lacking:
                 theirs, first = lacking[gate]
                 upgrade = f"upgrade the cluster to {first}, " if first else ""
-                yield hit(
-                    f"spec.{path}.{gate}",
-                    "kubernetes",
-                    gate=gate,
-                    theirs=theirs,
-                    kubernetes=kubernetes,
-                    upgrade=upgrade,
-                )
+                yield hit(at, "kubernetes", gate=gate, theirs=theirs, kubernetes=kubernetes, upgrade=upgrade)
             if dra.asked_by(gate, "board") and not switched:
-                yield hit(f"spec.{path}.{gate}", "nvswitch", gate=gate)
+                yield hit(at, "nvswitch", gate=gate)
             if mode := dra.asked_by(gate, "mode"):
-                yield hit(f"spec.{path}.{gate}", "mode", gate=gate, mode=mode)
+                yield hit(at, "mode", gate=gate, mode=mode)
 
 
 @rule("GPU485", "note")
 def imex_of_the_host(cluster: Cluster) -> Iterator[Hit]:
     """Compute domains on nodes that bring their driver, and perhaps an IMEX service of their own."""
-    spec = cluster.spec
-    domains = spec.computeDomains.enabled
-    if spec.gpuCluster is not None:
-        domains = spec.gpuCluster.draDriver.computeDomains.enabled
-    for pool in cluster.pools:
-        if domains and pool.driver is None and pool.product is not None and pool.product.nvlink_rack:
-            yield hit("spec.gpuCluster" if cluster.dra else "spec.computeDomains.enabled", pool=pool.name)
+    whole = cluster.spec.gpuCluster
+    domains = cluster.spec.computeDomains if whole is None else whole.draDriver.computeDomains
+    for pool in cluster.pools if domains.enabled else ():
+        if pool.driver is None and pool.product is not None and pool.product.nvlink_rack:
+            yield hit(f"spec.{asked(cluster)}", pool=pool.name)

@@ -6,16 +6,16 @@ holds for mirrors of them too; who builds images of their own knows which there 
 
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any
 
 from ...api.keys import DEPLOY
 from ...catalog import drivers, oses
 from ...cluster.drivers import NodeDriver
-from ...cluster.resolve import Cluster, resolve
+from ...cluster.resolve import Cluster
 from ...model import numbers
-from ...policy.language.spec import ClusterPolicySpec
 from ..rule import Hit, hit, rule
-from .about import about
+from .gpu_drivers import about
 
 DIGEST = "sha256:"
 
@@ -23,14 +23,14 @@ DIGEST = "sha256:"
 @rule("GPU435", "error")
 def no_image_for_the_system(cluster: Cluster) -> Iterator[Hit]:
     """There is no published driver image for the nodes' operating system."""
-    for driver in _published(cluster.spec):
-        system = driver.system
-        first = drivers.first_branch_on(driver.pool.os or "")
+    for driver in _published(cluster):
+        system = driver.pool.system
+        first = drivers.first_branch_on(driver.pool.said.os or "")
         if system is not None and system.driver_image != "vendor" and not system.published:
             own = cluster.spec.cluster.openshift
             renamed = oses.openshift(own.version or "").get("os") if own and system.id == "rhcos" else None
             if renamed:
-                yield about(driver, f"spec.nodePools[{driver.index}].os", "renamed", right=renamed)
+                yield about(driver, f"{driver.pool.path}.os", "renamed", right=renamed)
             else:
                 yield _no_image(driver, f"NVIDIA publishes none for {system.name}")
         elif first is not None and driver.numbers and driver.numbers[0] < first.number:
@@ -41,7 +41,7 @@ def no_image_for_the_system(cluster: Cluster) -> Iterator[Hit]:
 
 def _after_the_last(driver: NodeDriver) -> str:
     """The last version that NVIDIA built for the system of DRIVER, where that is older; else ""."""
-    versions = drivers.last_images_for(driver.pool.os or "")
+    versions = drivers.last_images_for(driver.pool.said.os or "")
     if not versions or not driver.numbers:
         return ""
     same = next((name for name in versions if numbers(name)[0] == driver.numbers[0]), "")
@@ -53,78 +53,69 @@ def _after_the_last(driver: NodeDriver) -> str:
 @rule("GPU482", "warning")
 def no_such_version(cluster: Cluster) -> Iterator[Hit]:
     """The catalogue knows no driver container of this version."""
-    for driver in _published(cluster.spec):
+    for driver in _published(cluster):
         known = drivers.built(driver.numbers[0]) if len(driver.numbers) > 1 else ()
         if known and not driver.vgpu and driver.numbers not in {numbers(name) for name in known}:
             yield about(driver, driver.paths["version"], known=" or ".join(reversed(known[-3:])))
 
 
-def _published(spec: ClusterPolicySpec) -> Iterator[NodeDriver]:
+def _published(cluster: Cluster) -> Iterator[NodeDriver]:
     """The drivers whose image is one of NVIDIA's, named by its tag, on nodes that aren't labelled to run none."""
-    named = (driver for driver in resolve(spec).drivers if driver.nvidias and not driver.digest)
-    return (driver for driver in named if driver.pool.nodeSelector.get(f"{DEPLOY}driver") != "false")
+    named = (driver for driver in cluster.drivers if driver.nvidias and not driver.digest)
+    return (driver for driver in named if driver.pool.said.nodeSelector.get(f"{DEPLOY}driver") != "false")
 
 
 def _no_image(driver: NodeDriver, why: str) -> Hit:
-    return about(driver, f"spec.nodePools[{driver.index}].os", "none", because=why)
+    return about(driver, f"{driver.pool.path}.os", "none", because=why)
 
 
 @rule("GPU436", "warning")
 def perhaps_no_image(cluster: Cluster) -> Iterator[Hit]:
     """Nobody can vouch that there is a driver image for the nodes' operating system."""
-    for driver in _published(cluster.spec):
-        system = driver.system
-        if driver.pool.os is None or (system is not None and system.driver_image != "vendor"):
-            continue
-        yield about(driver, f"spec.nodePools[{driver.index}].os", "unknown" if system is None else "vendor")
+    for driver in _published(cluster):
+        system = driver.pool.system
+        if driver.pool.said.os is not None and (system is None or system.driver_image == "vendor"):
+            yield about(driver, f"{driver.pool.path}.os", "unknown" if system is None else "vendor")
 
 
 @rule("GPU437", "error")
 def system_in_the_version(cluster: Cluster) -> Iterator[Hit]:
     """A version ends in the operating system, which is appended to it anyway."""
-    for path, version in versions(cluster.spec):
+    for path, version in versions(cluster):
         match = re.fullmatch(rf"(.+)-(?:signed-)?((?:{'|'.join(oses.os_ids())})\d[\w.]*)", version)
         if match:
             yield hit(path, version=version, system=match[2], plain=match[1])
 
 
-def versions(spec: ClusterPolicySpec) -> Iterator[tuple[str, str]]:
+def versions(cluster: Cluster) -> Iterator[tuple[str, str]]:
     """The versions to which a system is appended, by path, of what is on."""
-    own = spec.driver.enabled and not resolve(spec).listed
-    sections: list[tuple[str, Any]] = [("driver", spec.driver if own else None), ("vgpuManager", spec.vgpuManager)]
-    sections += [(name, getattr(spec, name) if own else None) for name in ("gds", "gdrcopy")]
-    for index, pool in enumerate(spec.nodePools):
-        sections.append((f"nodePools[{index}].driver", pool.driver if own else None))
-    for index, driver in enumerate(spec.drivers if resolve(spec).listed else ()):
-        where = f"drivers[{index}]"
-        sections += [(where, driver), (f"{where}.gds", driver.gds), (f"{where}.gdrcopy", driver.gdrcopy)]
+    sections: list[tuple[str, Any]] = [*cluster.described, ("spec.vgpuManager", cluster.spec.vgpuManager)]
+    of_all = [("spec", cluster.spec)] if cluster.drivers_by == "section" else []
+    beside = cluster.described if cluster.listed else of_all
+    sections += [(f"{path}.{name}", getattr(each, name)) for path, each in beside for name in ("gds", "gdrcopy")]
     for path, section in sections:
-        if section is None or not getattr(section, "enabled", True):
-            continue
         name, _, tag = (section.image or "").rpartition(":")
+        if not getattr(section, "enabled", True):
+            continue
         if section.version:
-            yield f"spec.{path}.version", section.version
+            yield f"{path}.version", section.version
         elif "/" in name and "/" not in tag:
-            yield f"spec.{path}.image", tag
+            yield f"{path}.image", tag
 
 
 @rule("GPU438", "error")
 def precompiled_by_branch(cluster: Cluster) -> Iterator[Hit]:
     """A precompiled driver is asked for by its whole version."""
-    for driver in _published(cluster.spec):
+    for driver in _published(cluster):
         if driver.precompiled and not driver.version.isdigit():
-            yield about(
-                driver,
-                driver.paths["version"],
-                "branch" if driver.numbers else "none",
-                branch=driver.numbers[:1] and driver.numbers[0],
-            )
+            branch = driver.numbers[:1] and driver.numbers[0]
+            yield about(driver, driver.paths["version"], "branch" if branch else "none", branch=branch)
 
 
 @rule("GPU439", "warning")
 def branch_without_precompiled(cluster: Cluster) -> Iterator[Hit]:
     """The version is a branch, and the driver is not precompiled."""
-    for driver in _published(cluster.spec):
+    for driver in _published(cluster):
         if not driver.precompiled and driver.version.isdigit():
             yield about(driver, driver.paths["version"])
 
@@ -132,14 +123,13 @@ def branch_without_precompiled(cluster: Cluster) -> Iterator[Hit]:
 @rule("GPU440", "warning")
 def no_precompiled_image(cluster: Cluster) -> Iterator[Hit]:
     """No precompiled image is documented for the branch, the kernel and the operating system of a pool."""
-    spec = cluster.spec
-    for driver in _published(spec):
-        os, kernel = driver.pool.os or "", driver.pool.kernel or ""
+    for driver in _published(cluster):
+        os, kernel, system = driver.pool.said.os or "", driver.pool.said.kernel or "", driver.pool.system
         if not driver.precompiled or not kernel or not driver.numbers:
             continue
-        if driver.system is None or driver.system.driver_image == "vendor":
+        if system is None or system.driver_image == "vendor":
             continue  # GPU436
-        branches = drivers.precompiled_branches(spec.release, os, kernel)
+        branches = drivers.precompiled_branches(cluster.spec.release, os, kernel)
         flavors = drivers.kernel_flavors(os)
         flavor = next((name for name in sorted(flavors, key=len, reverse=True) if kernel.endswith(f"-{name}")), "")
         if not branches:
@@ -150,9 +140,7 @@ def no_precompiled_image(cluster: Cluster) -> Iterator[Hit]:
             why = f"for this kernel there are some of the branches {', '.join(map(str, branches))}"
         else:
             continue
-        yield about(
-            driver, f"spec.nodePools[{driver.index}].kernel", branch=driver.numbers[0], kernel=kernel, because=why
-        )
+        yield about(driver, f"{driver.pool.path}.kernel", branch=driver.numbers[0], kernel=kernel, because=why)
 
 
 @rule("GPU441", "error")
@@ -161,12 +149,10 @@ def one_digest_for_many_systems(cluster: Cluster) -> Iterator[Hit]:
     systems: dict[str, dict[str, str]] = {}
     for driver in cluster.drivers:
         path = next((driver.paths[name] for name in ("version", "image") if DIGEST in (driver.values[name] or "")), "")
-        if path and driver.pool.os:
-            try:
-                tag = oses.os_tag(driver.pool.os, cluster.spec.release)
-            except oses.UnknownOS:
-                continue
-            systems.setdefault(path, {})[tag] = driver.pool.name
+        if path and driver.pool.said.os:
+            with suppress(oses.UnknownOS):
+                tag = oses.os_tag(driver.pool.said.os, cluster.spec.release)
+                systems.setdefault(path, {})[tag] = driver.pool.name
     for path, tags in systems.items():
         if len(tags) > 1:
             where = " and ".join(f"{tag} (node pool {pool})" for tag, pool in tags.items())

@@ -1,20 +1,19 @@
-"""Rules about a driver and the GPUs under it: versions that support them, kernel modules that load on them."""
+"""Rules about a driver, the GPUs under it and the CUDA of its nodes' workloads (`nodePools[].cuda`): versions that go
+together, kernel modules that load.
+"""
 
 from collections.abc import Iterator
 from typing import Any
 
 from ...api.keys import DEPLOY
 from ...catalog import drivers, releases
+from ...catalog._versions import numbers
 from ...catalog.drivers import Minimum
 from ...cluster.drivers import NodeDriver, older
-from ...cluster.mig_layouts import product_of
 from ...cluster.pool import Pool
-from ...cluster.resolve import Cluster, resolve
-from ...model import numbers
+from ...cluster.resolve import Cluster
 from ...policy.language import images
-from ...policy.language.spec import ClusterPolicySpec
 from ..rule import Hit, hit, rule
-from .about import about
 
 HOST = "vgpu-host-manager"
 BRANCH = 3
@@ -25,10 +24,21 @@ BOARD = 8
 """How many GPUs the boards with NVSwitch have, from A100 on (NVIDIA AI Enterprise, NVSwitch: platform support)."""
 
 
+def about(driver: NodeDriver, path: str, case: str = "", /, **more: Any) -> Hit:
+    """A hit at PATH about DRIVER; what holds of several pools is told once. Its texts may name MORE, the driver's
+    $version, the $product, $system and $pool_name of its nodes, and as $version_path or $repository_path where a field
+    of it stands.
+    """
+    pool = driver.pool.said
+    words = {"version": driver.version, "product": pool.gpuProduct, "system": pool.os, "pool_name": pool.name}
+    paths = {f"{field}_path": at for field, at in driver.paths.items()}
+    return hit(path, case, **{"pool": pool.name, **words, **paths, **more})
+
+
 @rule("GPU420", "error")
 def driver_without_the_gpu(cluster: Cluster) -> Iterator[Hit]:
     """The driver does not support the GPU: it is too old for it, or too new."""
-    for driver, need in _needs(cluster.spec):
+    for driver, need in _needs(cluster):
         yield from _unsupported(driver, need)
     for pool in cluster.pools:
         yield from _unsupported_host(cluster, pool)
@@ -48,33 +58,30 @@ def _unsupported_host(cluster: Cluster, pool: Pool) -> Iterator[Hit]:
     branch = version.partition(".")[0]
     if pool.product is None or pool.workload != "vm-vgpu" or not branch.isdecimal() or len(branch) != BRANCH:
         return
-    need = drivers.minimum(pool.product)
+    where, need, product = images.version_path(path, section), drivers.minimum(pool.product), pool.said.gpuProduct
     for limit, which, wrong in (
         (need.last_branch, "last", need.last_branch and int(branch) > int(need.last_branch[1:])),
         (need.first_branch, "first", need.first_branch and int(branch) < int(need.first_branch[1:])),
     ):
         if wrong:
-            where = images.version_path(path, section)
-            yield hit(
-                where, "host", version=version, product=pool.said.gpuProduct, limit=limit, which=which, pool=pool.name
-            )
+            yield hit(where, "host", version=version, product=product, limit=limit, which=which, pool=pool.name)
 
 
-def _needs(spec: ClusterPolicySpec) -> Iterator[tuple[NodeDriver, Minimum]]:
+def _needs(cluster: Cluster) -> Iterator[tuple[NodeDriver, Minimum]]:
     """The drivers of nodes with a known GPU, and what that asks of them."""
-    for driver in resolve(spec).running:
-        if driver.product is not None and driver.numbers and not driver.vgpu:
-            yield driver, drivers.minimum(driver.product)
+    for driver in cluster.running:
+        if driver.pool.product is not None and driver.numbers and not driver.vgpu:
+            yield driver, drivers.minimum(driver.pool.product)
 
 
 def _unsupported(driver: NodeDriver, need: Minimum) -> Iterator[Hit]:
-    path = driver.paths["version"]
+    path, release = driver.paths["version"], driver.pool.spec.release
     first = int(need.first_branch[1:]) if need.first_branch else 0
     if need.last_branch and driver.numbers[0] > int(need.last_branch[1:]):
-        listed = [name for name in drivers.listed_versions(driver.spec.release) if name[:3] == need.last_branch[1:]]
+        listed = [name for name in drivers.listed_versions(release) if name[:3] == need.last_branch[1:]]
         version = listed[0] if listed else "a version of it"
-        how = f"set spec.nodePools[{driver.index}].driver.version to {version}"
-        if resolve(driver.spec).listed:
+        how = f"set {driver.pool.path}.driver.version to {version}"
+        if driver.pool.cluster.listed:
             how = f"add one with version {version} to spec.drivers, with a nodeSelector for them"
         why = f"{need.last_branch} is the last driver branch for GPUs of this generation"
         remedy = f"give these pools a driver of {need.last_branch}: {how}"
@@ -82,10 +89,10 @@ def _unsupported(driver: NodeDriver, need: Minimum) -> Iterator[Hit]:
             remedy = _newer(driver, f"driver of {need.last_branch}")
     elif not need.uncertain and driver.numbers[0] < first:
         why = f"it needs a driver of branch {need.first_branch} or newer"
-        brought = releases.release(driver.spec.release).image("driver").version or ""
+        brought = releases.release(release).image("driver").version or ""
         remedy = (
-            f"set {path} to a version of {need.first_branch} or newer, or leave it out: release "
-            f"{driver.spec.release} brings {brought}"
+            f"set {path} to a version of {need.first_branch} or newer, or leave it out: release {release} "
+            f"brings {brought}"
         )
         if driver.brought:
             remedy = _newer(driver, f"driver of {need.first_branch} or newer")
@@ -109,8 +116,8 @@ def _newer(driver: NodeDriver, version: str) -> str:
 def modules_for_the_gpu(cluster: Cluster) -> Iterator[Hit]:
     """The kernel modules that are asked for do not load on the GPU."""
     for driver in cluster.drivers:
-        path = driver.paths["kernelModuleType"]
-        need = drivers.minimum(driver.product).modules if driver.product is not None and not driver.vgpu else "either"
+        path, product = driver.paths["kernelModuleType"], driver.pool.product
+        need = drivers.minimum(product).modules if product is not None and not driver.vgpu else "either"
         other = {"open": "proprietary", "proprietary": "open"}.get(driver.modules)
         if other and need == other:
             yield about(driver, path, "product", modules=driver.modules, other=other)
@@ -129,67 +136,85 @@ def auto_on_an_old_branch(cluster: Cluster) -> Iterator[Hit]:
 @rule("GPU423", "error")
 def mig_before_its_driver(cluster: Cluster) -> Iterator[Hit]:
     """A pool's GPUs are to be cut by MIG, and the driver is older than MIG on them."""
-    for driver, need in _needs(cluster.spec):
-        late = need.mig_version and not need.uncertain and older(driver.numbers, need.mig_version)
-        if late and driver.pool.sharing.mig is not None:
-            yield about(
-                driver,
-                driver.paths["version"],
-                first=need.mig_version,
-                newer=_newer(driver, f"{need.mig_version} or newer"),
-            )
+    for driver, need in _needs(cluster):
+        first = need.mig_version
+        if first and not need.uncertain and older(driver.numbers, first) and driver.pool.said.sharing.mig is not None:
+            yield about(driver, driver.paths["version"], first=first, newer=_newer(driver, f"{first} or newer"))
 
 
 @rule("GPU424", "warning")
 def perhaps_without_the_gpu(cluster: Cluster) -> Iterator[Hit]:
     """The driver may not support the GPU, or not MIG on it; the sources are not sure."""
-    for driver, need in _needs(cluster.spec):
-        if not need.uncertain:
-            continue
+    for driver, need in _needs(cluster):
         branch = need.first_branch[1:] if need.first_branch else ""
-        for first, what in ((need.version or branch, ""), (need.mig_version, "MIG on ")):
-            if first and older(driver.numbers, first) and (not what or driver.pool.sharing.mig is not None):
-                newer = _newer(driver, f"{first} or newer")
-                yield about(
-                    driver, driver.paths["version"], what=what, first=first, uncertain=need.uncertain, newer=newer
-                )
+        for first, what in ((need.version or branch, ""), (need.mig_version, "MIG on ")) if need.uncertain else ():
+            if first and older(driver.numbers, first) and (not what or driver.pool.said.sharing.mig is not None):
+                path, newer = driver.paths["version"], _newer(driver, f"{first} or newer")
+                yield about(driver, path, what=what, first=first, uncertain=need.uncertain, newer=newer)
                 break
 
 
 @rule("GPU425", "error")
 def gds_needs_open_modules(cluster: Cluster) -> Iterator[Hit]:
     """GPUDirect Storage is on, and the driver builds the proprietary kernel modules."""
-    spec = cluster.spec
-    if spec.drivers or not spec.gds.enabled:
+    spec, gds = cluster.spec, images.version(cluster.spec.gds)
+    if spec.drivers or not spec.gds.enabled or numbers(gds) < drivers.gds_open_from():
         return
-    numbers = _numbers(images.version(spec.gds))
     for driver in cluster.drivers:
-        only = driver.product is not None and drivers.minimum(driver.product).modules == "proprietary"
-        if (driver.modules == "proprietary" or (only and not driver.vgpu)) and numbers >= drivers.gds_open_from():
-            yield about(
-                driver,
-                "spec.gds.enabled" if only else driver.paths["kernelModuleType"],
-                "only" if only else "chosen",
-                gds=images.version(spec.gds),
-                pool="",
-            )
-
-
-def _numbers(version: str) -> tuple[int, ...]:
-    return numbers(version.removeprefix("v").partition("-")[0])
+        product = driver.pool.product
+        only = product is not None and drivers.minimum(product).modules == "proprietary"
+        if driver.modules == "proprietary" or (only and not driver.vgpu):
+            path = "spec.gds.enabled" if only else driver.paths["kernelModuleType"]
+            yield about(driver, path, "only" if only else "chosen", gds=gds, pool="")
 
 
 @rule("GPU426", "note")
 def fabric_manager(cluster: Cluster) -> Iterator[Hit]:
     """The GPUs of a pool hang together by NVSwitch, and the nodes bring their driver."""
-    spec = cluster.spec
-    own = f"{DEPLOY}driver"
-    managed = {driver.index for driver in cluster.drivers if driver.pool.nodeSelector.get(own) != "false"}
-    platform = cluster.platform
-    if "fabric_manager" in platform.brings:
+    if "fabric_manager" in cluster.platform.brings:
         return
-    for index, pool in enumerate(spec.nodePools):
-        product, whole = product_of(pool), (pool.gpusPerNode or BOARD) >= BOARD
-        seen_to = index in managed or pool.host.fabricManager or cluster.of(pool).workload != "container"
-        if not seen_to and product and product.nvswitch and whole:
-            yield hit(f"spec.nodePools[{index}].gpuProduct", product=product.name, pool_name=pool.name)
+    for pool in cluster.pools:
+        installs = pool.driver is not None and pool.driver.for_containers
+        managed = installs and pool.said.nodeSelector.get(f"{DEPLOY}driver") != "false"
+        seen_to = managed or pool.said.host.fabricManager or pool.workload != "container"
+        whole = (pool.said.gpusPerNode or BOARD) >= BOARD
+        if not seen_to and pool.product and pool.product.nvswitch and whole:
+            yield hit(f"{pool.path}.gpuProduct", product=pool.product.name, pool_name=pool.name)
+
+
+@rule("GPU430", "error")
+def cuda_before_its_driver(cluster: Cluster) -> Iterator[Hit]:
+    """Workloads need a CUDA that the driver does not run."""
+    for driver in cluster.running:
+        needed, branch = driver.pool.said.cuda, driver.branch
+        if needed and branch is not None and branch.cuda is not None and numbers(needed)[0] > branch.cuda:
+            first = next(known for known in drivers.branches() if (known.cuda or 99) >= numbers(needed)[0])
+            path, runs = f"{driver.pool.path}.cuda", branch.newest_cuda or branch.cuda
+            yield about(driver, path, needed=needed, runs=runs, first=first.name, pool="")
+
+
+@rule("GPU431", "warning")
+def newer_minor_cuda(cluster: Cluster) -> Iterator[Hit]:
+    """Workloads need a newer minor version of CUDA than the driver came with."""
+    for driver in cluster.running:
+        needed, newest = driver.pool.said.cuda, driver.branch.newest_cuda if driver.branch is not None else None
+        if needed and newest and numbers(needed) > numbers(newest) and numbers(needed)[0] == numbers(newest)[0]:
+            known = [each for each in drivers.branches() if each.newest_cuda and each.number > driver.numbers[0]]
+            first = next((each.name for each in known if numbers(each.newest_cuda or "") >= numbers(needed)), "")
+            path = f"{driver.pool.path}.cuda"
+            yield about(driver, path, "first" if first else "none", needed=needed, newest=newest, first=first, pool="")
+
+
+@rule("GPU432", "warning")
+def cuda_of_another_gpu(cluster: Cluster) -> Iterator[Hit]:
+    """The CUDA of a pool's workloads makes no code for its GPUs."""
+    for pool in cluster.pools:
+        product, cuda = pool.product, pool.said.cuda
+        if product is None or not cuda:
+            continue
+        path, name, able = f"{pool.path}.cuda", product.name, product.compute_capability
+        first, dropped = drivers.cuda_range(product)
+        if first and numbers(cuda) < numbers(first):
+            yield hit(path, "early", cuda=cuda, product=name, pool_name=pool.name, first=first)
+        elif dropped and numbers(cuda) >= numbers(dropped):
+            yield hit(path, "late", cuda=cuda, product=name, pool_name=pool.name, dropped=dropped, capability=able)

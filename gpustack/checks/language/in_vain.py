@@ -175,11 +175,8 @@ def _with_variables(cluster: Cluster) -> Iterator[tuple[str, Any, dict[str, str]
     """The sections of CLUSTER that are in effect, by path, with the fields that set variables of their containers."""
     spec, owned = cluster.spec, dict(_data.load("owned-variables"))
     own = owned.pop("driver")
-    drivers: list[tuple[str, Any]] = [("driver", spec.driver)] if spec.driver.enabled else []
-    drivers += [(f"nodePools[{index}].driver", pool.driver) for index, pool in enumerate(spec.nodePools) if drivers]
-    if cluster.listed:
-        drivers = [(f"drivers[{index}]", driver) for index, driver in enumerate(spec.drivers)]
-    yield from ((at, one, {name: f"{at}.{own[name]}" for name in own}) for at, one in drivers if one is not None)
+    drivers = [(path.removeprefix("spec."), driver) for path, driver in cluster.described]
+    yield from ((at, driver, {name: f"{at}.{own[name]}" for name in own}) for at, driver in drivers)
     yield cluster.at("dcgmExporter"), cluster.stack.dcgmExporter, {}
     for name in owned if not cluster.dra else ("toolkit",):
         if getattr(spec, name).enabled:

@@ -6,18 +6,20 @@ apis/core and apps/validation), each tried on an API server of 1.35; security co
 takes, on 1.34 to 1.37.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from fractions import Fraction
-from typing import Any
+from typing import Any, TypeVar
 
 from ...catalog._versions import numbers
 from ...cluster.resolve import Cluster
-from ...model import Body, Path, Resource, dotted
+from ...model import Body, Path, Resource, dotted, mapping, mappings
 from ...policy.language.spec import ClusterPolicySpec
+from ...policy.loading.place import node
 from ...text.quantities import size
 from ..rule import Hit, hit, rule
-from .references import pod_template
+from .references import pod_of, pod_template
 
+Place = TypeVar("Place")
 FOREIGN = {"ExtraObjects", "ExtraWorkloads"}
 """Origins of objects that the policy brings along."""
 MOUNT_OPTION_SINCE = (1, 37)
@@ -33,13 +35,9 @@ def pod_steps(body: Body) -> Path:
 
 def containers(body: Body) -> Iterator[tuple[Path, dict[str, Any]]]:
     """The containers of a workload with their places in BODY; none of what is not a workload."""
-    template = pod_template(body)
-    pod = template.get("spec") if template is not None else None
     for key in ("initContainers", "containers"):
-        listed = pod.get(key) if isinstance(pod, dict) else None
-        for index, container in enumerate(listed if isinstance(listed, list) else []):
-            if isinstance(container, dict):
-                yield (*pod_steps(body), key, index), container
+        for index, container in mappings(pod_of(body).get(key)):
+            yield (*pod_steps(body), key, index), container
 
 
 @rule("GPU807", "error", over="object")
@@ -58,7 +56,8 @@ def wrong_amounts(container: dict[str, Any]) -> Iterator[tuple[Path, str, str, s
     malformed = list(_malformed(container))
     yield from malformed
     told = {steps[-1] for steps, *_ in malformed if len(steps) == 2}
-    requests, limits = _amounts(container, "requests"), _amounts(container, "limits")
+    resources = mapping(container.get("resources"))
+    requests, limits = mapping(resources.get("requests")), mapping(resources.get("limits"))
     for name, amount in requests.items():
         if name in told:
             continue
@@ -84,24 +83,15 @@ def _malformed(container: dict[str, Any]) -> Iterator[tuple[Path, str, str, str]
     for part in ("requests", "limits"):
         amounts = (resources or {}).get(part)
         if not isinstance(amounts, dict | None):
-            yield (
-                (part,),
-                f"{part} is {sort_of(amounts)}, not a mapping",
-                why,
-                "write a resource and an amount below it",
-            )
+            what = f"{part} is {sort_of(amounts)}, not a mapping"
+            yield (part,), what, why, "write a resource and an amount below it"
             continue
         for name, amount in (amounts or {}).items():
             number = _read(amount)
             extended = "/" in str(name) and not str(name).startswith("kubernetes.io/")
             if number is None:
-                what = f"{name}: {sort_of(amount)} is not a quantity"
-                yield (
-                    (part, name),
-                    what,
-                    why,
-                    "write a whole number" if extended else "write a number such as 500m or 2Gi",
-                )
+                remedy = "write a whole number" if extended else "write a number such as 500m or 2Gi"
+                yield (part, name), f"{name}: {sort_of(amount)} is not a quantity", why, remedy
             elif number < 0:
                 yield (part, name), f"{name}: {amount} is negative", why, "write 0 or more, or leave it out"
             elif extended and number % 1:
@@ -115,12 +105,6 @@ def sort_of(value: Any) -> str:
         return "a mapping" if isinstance(value, dict) else "a list"
     text = "nothing" if value is None else str(value).lower() if isinstance(value, bool) else repr(value)
     return text if len(text) <= 40 else f"{text[:37]}..."
-
-
-def _amounts(container: dict[str, Any], part: str) -> dict[str, Any]:
-    resources = container.get("resources")
-    amounts = resources.get(part) if isinstance(resources, dict) else None
-    return amounts if isinstance(amounts, dict) else {}
 
 
 def amount_of(amount: Any) -> int:
@@ -145,15 +129,18 @@ def name_twice(resource: Resource) -> Iterator[Hit]:
     """A name that stands twice in a list of a pod."""
     for path, container in containers(resource.body):
         for key, by in (("env", "name"), ("volumeMounts", "mountPath")):
-            items = container.get(key)
-            seen: set[str] = set()
-            for index, item in enumerate(items if isinstance(items, list) else []):
-                name = item.get(by) if isinstance(item, dict) else None
-                if not isinstance(name, str):
-                    continue
-                if name in seen:
-                    yield hit(dotted((*path, key, index)), name=name, key=key, container=container.get("name"))
-                seen.add(name)
+            for index, name in _again(mappings(container.get(key)), by):
+                yield hit(dotted((*path, key, index)), name=name, key=key, container=container.get("name"))
+
+
+def _again(parts: Iterable[tuple[Place, dict[str, Any]]], by: str = "name") -> Iterator[tuple[Place, str]]:
+    """Those of PARTS, by their places, whose name stands in an earlier one too: what is under BY."""
+    seen: set[str] = set()
+    for place, part in parts:
+        if isinstance(name := part.get(by), str):
+            if name in seen:
+                yield place, name
+            seen.add(name)
 
 
 def contexts(spec: ClusterPolicySpec) -> Iterator[tuple[Path, dict[str, Any], bool]]:
@@ -167,9 +154,8 @@ def contexts(spec: ClusterPolicySpec) -> Iterator[tuple[Path, dict[str, Any], bo
             content = section.podSecurityContext.model_dump(exclude_none=True)
             yield ("spec", *steps, "podSecurityContext"), content, False
     for index, body in enumerate(spec.extraObjects):
-        pod = (pod_template(body) or {}).get("spec")
-        content = pod.get("securityContext") if isinstance(pod, dict) else None
-        if isinstance(pod, dict) and isinstance(content, dict):
+        pod = pod_of(body)
+        if isinstance(content := pod.get("securityContext"), dict):
             place = ("spec", "extraObjects", index, *pod_steps(body), "securityContext")
             yield place, content, pod.get("hostNetwork") is True
 
@@ -177,11 +163,8 @@ def contexts(spec: ClusterPolicySpec) -> Iterator[tuple[Path, dict[str, Any], bo
 @rule("GPU815", "error")
 def mount_option(cluster: Cluster) -> Iterator[Hit]:
     """A pod asks for seLinuxChangePolicy MountOption where the API server does not take it."""
-    spec = cluster.spec
-    version = spec.cluster.kubernetesVersion
-    if numbers(version)[:2] >= MOUNT_OPTION_SINCE:
-        return
-    for path, context, _ in contexts(spec):
+    version = cluster.spec.cluster.kubernetesVersion
+    for path, context, _ in contexts(cluster.spec) if numbers(version)[:2] < MOUNT_OPTION_SINCE else ():
         if context.get("seLinuxChangePolicy") == "MountOption":
             yield hit(dotted((*path, "seLinuxChangePolicy")), version=version)
 
@@ -190,14 +173,9 @@ def mount_option(cluster: Cluster) -> Iterator[Hit]:
 def host_process(cluster: Cluster) -> Iterator[Hit]:
     """A pod asks to run as Windows host processes, without the host's network."""
     for path, context, host_network in contexts(cluster.spec):
-        windows = context.get("windowsOptions")
-        if isinstance(windows, dict) and windows.get("hostProcess") is True and not host_network:
-            yield hit(
-                dotted((*path, "windowsOptions", "hostProcess")),
-                remedy="leave it out: these pods run on Linux"
-                if path[1] != "extraObjects"
-                else "add hostNetwork: true",
-            )
+        if mapping(context.get("windowsOptions")).get("hostProcess") is True and not host_network:
+            remedy = "add hostNetwork: true" if path[1] == "extraObjects" else "leave it out: these pods run on Linux"
+            yield hit(dotted((*path, "windowsOptions", "hostProcess")), remedy=remedy)
 
 
 HANDLERS = ("exec", "httpGet", "tcpSocket", "grpc", "sleep")
@@ -220,16 +198,16 @@ def _hit(resource: Resource, path: Path, what: str, remedy: str) -> Hit:
 @rule("GPU817", "error", over="object")
 def parts_of_a_pod(resource: Resource) -> Iterator[Hit]:
     """Parts of a pod that don't fit together."""
-    pod = _map((pod_template(resource.body) or {}).get("spec"))
-    all_containers = list(containers(resource.body))
-    yield from _twice(resource, all_containers, "containers")
-    volumes = [((*pod_steps(resource.body), "volumes", at), one) for at, one in _maps(pod.get("volumes"))]
-    yield from _twice(resource, volumes, "volumes")
-    claims = _maps(_map(resource.body.get("spec")).get("volumeClaimTemplates"))
-    having = [one.get("name") for _, one in volumes] + [_map(one.get("metadata")).get("name") for _, one in claims]
+    pod, all_containers = pod_of(resource.body), list(containers(resource.body))
+    volumes = [((*pod_steps(resource.body), "volumes", at), one) for at, one in mappings(pod.get("volumes"))]
+    for what, parts in (("containers", all_containers), ("volumes", volumes)):
+        for path, called in _again(parts):
+            yield _hit(resource, (*path, "name"), f"two {what} are called {called}", "give each a name of its own")
+    claims = mappings(mapping(resource.body.get("spec")).get("volumeClaimTemplates"))
+    having = [one.get("name") for _, one in volumes] + [mapping(one.get("metadata")).get("name") for _, one in claims]
     for path, container in all_containers:
         for key in ("volumeMounts", "volumeDevices"):
-            for index, mount in _maps(container.get(key)):
+            for index, mount in mappings(container.get(key)):
                 name = mount.get("name")
                 if isinstance(name, str) and name not in having:
                     what = f"container {container.get('name')} mounts {name!r}, and the pod has no such volume"
@@ -237,36 +215,11 @@ def parts_of_a_pod(resource: Resource) -> Iterator[Hit]:
         yield from _handlers(resource, path, container)
 
 
-def _map(value: Any) -> dict[str, Any]:
-    """VALUE if it is a mapping, else an empty one: validation tells of what should be one."""
-    return value if isinstance(value, dict) else {}
-
-
-def _maps(value: Any) -> list[tuple[int, dict[str, Any]]]:
-    """The mappings in the list VALUE, with their places."""
-    return [(at, item) for at, item in enumerate(value if isinstance(value, list) else []) if isinstance(item, dict)]
-
-
-def _twice(resource: Resource, parts: Sequence[tuple[Path, dict[str, Any]]], what: str) -> Iterator[Hit]:
-    seen: set[str] = set()
-    for path, part in parts:
-        name = part.get("name")
-        if not isinstance(name, str):
-            continue
-        if name in seen:
-            yield _hit(resource, (*path, "name"), f"two {what} are called {name}", "give each a name of its own")
-        seen.add(name)
-
-
 def _handlers(resource: Resource, path: Path, container: dict[str, Any]) -> Iterator[Hit]:
     """What is wrong with the probes and hooks of CONTAINER."""
-    places: list[tuple[Path, Any]] = [
-        ((name,), container.get(name)) for name in ("startupProbe", "livenessProbe", "readinessProbe")
-    ]
-    hooks = _map(container.get("lifecycle"))
-    places += [(("lifecycle", name), hooks.get(name)) for name in ("postStart", "preStop")]
-    for steps, handler in places:
-        if not isinstance(handler, dict):
+    probes, hooks = ("startupProbe", "livenessProbe", "readinessProbe"), ("postStart", "preStop")
+    for steps in (*((name,) for name in probes), *(("lifecycle", name) for name in hooks)):
+        if not isinstance(handler := node(container, steps), dict):
             continue
         given = [name for name in HANDLERS if name in handler]
         if len(given) != 1:
@@ -280,7 +233,7 @@ def workload_and_pods(resource: Resource) -> Iterator[Hit]:
     template = pod_template(resource.body)
     if template is None or resource.kind not in RESTARTS:
         return
-    written, allowed = _map(template.get("spec")).get("restartPolicy"), RESTARTS[resource.kind]
+    written, allowed = mapping(template.get("spec")).get("restartPolicy"), RESTARTS[resource.kind]
     if (written or "Always") not in allowed:
         what = f"its pods have restartPolicy {written or 'Always, which is the default'}"
         path = (*pod_steps(resource.body), "restartPolicy")
@@ -290,12 +243,11 @@ def workload_and_pods(resource: Resource) -> Iterator[Hit]:
 
 
 def _selected(resource: Resource, template: dict[str, Any]) -> Iterator[Hit]:
-    selector = _map(_map(resource.body.get("spec")).get("selector"))
-    wanted, labels = _map(selector.get("matchLabels")), _map(_map(template.get("metadata")).get("labels"))
+    selector = mapping(mapping(resource.body.get("spec")).get("selector"))
+    wanted, labels = mapping(selector.get("matchLabels")), mapping(mapping(template.get("metadata")).get("labels"))
     if not wanted and not selector.get("matchExpressions"):
-        yield _hit(
-            resource, ("spec", "selector"), "the selector is empty", "write matchLabels, and the same on the pods"
-        )
+        remedy = "write matchLabels, and the same on the pods"
+        yield _hit(resource, ("spec", "selector"), "the selector is empty", remedy)
     for key, value in wanted.items():
         if labels.get(key) != value:
             has = f"{key}: {labels[key]}" if key in labels else f"no {key}"

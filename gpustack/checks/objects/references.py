@@ -8,12 +8,12 @@ Objects of dynamic resource allocation and admission policies are asked for the 
 `provided` and `needed` look at one body each, so that their answers can be kept with the body; gaps.py joins them.
 """
 
-from collections.abc import Iterator
-from typing import NamedTuple
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
 
 from ...api.keys import LAYOUTS, LAYOUTS_FILE
 from ...catalog import kubernetes
-from ...model import Body
+from ...model import Body, mapping
 
 INJECTED = "config.openshift.io/inject-trusted-cabundle"
 """The label of a ConfigMap that OpenShift fills: its keys are not known here."""
@@ -64,14 +64,15 @@ def provided(body: Body) -> Iterator[Provided]:
         yield Provided("ResourceClaimTemplate", namespace, made_of(body))
     template = pod_template(body)
     if template is not None:
-        labels = template.get("metadata", {}).get("labels", {})
-        yield Provided("Pods", namespace, meta["name"], [f"{key}={value}" for key, value in labels.items()])
+        yield Provided("Pods", namespace, meta["name"], _pairs(template.get("metadata", {}).get("labels", {})))
     if kind == "Service":
-        labels = meta.get("labels", {})
         ports = [f"port:{name}" for name in keys or []]
-        yield Provided(
-            "Services", namespace, meta["name"], [*(f"{key}={value}" for key, value in labels.items()), *ports]
-        )
+        yield Provided("Services", namespace, meta["name"], [*_pairs(meta.get("labels", {})), *ports])
+
+
+def _pairs(labels: Mapping[str, Any]) -> list[str]:
+    """LABELS as they are among the keys of what has them."""
+    return [f"{key}={value}" for key, value in labels.items()]
 
 
 def made_secret(body: Body) -> Iterator[Provided]:
@@ -100,6 +101,11 @@ def pod_template(body: Body) -> Body | None:
     return template if isinstance(template, dict) and "spec" in template else None
 
 
+def pod_of(body: Body) -> dict[str, Any]:
+    """The PodSpec of a workload, an empty one of anything else."""
+    return mapping((pod_template(body) or {}).get("spec"))
+
+
 def needed(body: Body) -> Iterator[Needed]:
     """Every object that BODY names. What is in an object of the user's other software only that software knows, though
     it may have the name of a kind of Kubernetes (a Role, a Service, a Job).
@@ -121,13 +127,7 @@ def needed(body: Body) -> Iterator[Needed]:
             if subject["kind"] == "ServiceAccount":
                 yield Needed("ServiceAccount", subject.get("namespace", namespace), subject["name"], f"{by}: subjects")
     elif kind == "Service" and body.get("spec", {}).get("selector"):
-        yield Needed(
-            "Pods",
-            namespace,
-            "",
-            f"{by}: selector",
-            [f"{key}={value}" for key, value in body["spec"]["selector"].items()],
-        )
+        yield Needed("Pods", namespace, "", f"{by}: selector", _pairs(body["spec"]["selector"]))
     elif kind in ("ServiceMonitor", "VMServiceScrape", "PodMonitoring"):
         yield from monitor_needs(body, namespace, by)
     elif kind == "SecurityContextConstraints":
@@ -140,7 +140,7 @@ def needed(body: Body) -> Iterator[Needed]:
 def monitor_needs(body: Body, namespace: str, by: str) -> Iterator[Needed]:
     """The Services, and their ports, that a ServiceMonitor selects; a PodMonitoring the pods of its namespace."""
     spec = body["spec"]
-    labels = [f"{key}={value}" for key, value in spec.get("selector", {}).get("matchLabels", {}).items()]
+    labels = _pairs(spec.get("selector", {}).get("matchLabels", {}))
     if body["kind"] == "PodMonitoring":
         yield Needed("Pods", namespace, "", f"{by}: selector", labels)
         return
@@ -175,12 +175,10 @@ def volume_needs(volume: Body, namespace: str, by: str) -> Iterator[Needed]:
     sources = [volume, *volume.get("projected", {}).get("sources", [])]
     for source in sources:
         for key, kind, name in (("configMap", "ConfigMap", "name"), ("secret", "Secret", "secretName")):
-            ref = source.get(key)
-            if ref:
+            if ref := source.get(key):
                 items = [item["key"] for item in ref.get("items", [])] or None
-                yield Needed(
-                    kind, namespace, ref.get(name) or ref.get("name", ""), by, items, bool(ref.get("optional"))
-                )
+                called, optional = ref.get(name) or ref.get("name", ""), bool(ref.get("optional"))
+                yield Needed(kind, namespace, called, by, items, optional)
     if volume.get("persistentVolumeClaim"):
         yield Needed("PersistentVolumeClaim", namespace, volume["persistentVolumeClaim"]["claimName"], by)
 
@@ -212,12 +210,9 @@ class Name(NamedTuple):
 def named_by_pod(spec: Body, namespace: str) -> Iterator[Name]:
     """The claims that a PodSpec in NAMESPACE uses, or the templates that they are made from."""
     for claim in spec.get("resourceClaims", []):
-        for key, kind in (
-            ("resourceClaimName", "ResourceClaim"),
-            ("resourceClaimTemplateName", "ResourceClaimTemplate"),
-        ):
-            if claim.get(key):
-                yield Name(kind, namespace, claim[key], f"resource claim {claim['name']}")
+        for kind in ("ResourceClaim", "ResourceClaimTemplate"):
+            if name := claim.get(f"r{kind[1:]}Name"):
+                yield Name(kind, namespace, name, f"resource claim {claim['name']}")
 
 
 def named_by(body: Body) -> Iterator[Name]:

@@ -10,13 +10,10 @@ from ...api import keys
 from ...catalog import toolkit
 from ...catalog.gpus import VENDOR
 from ...cluster import node_host
-from ...cluster.drivers import system_of
-from ...cluster.resolve import Cluster, resolve
-from ...model import Body, dotted
+from ...cluster.resolve import Cluster
+from ...model import dotted, mapping, mappings
 from ...policy.language import images
-from ...policy.language.driver import Rdma
-from ...policy.language.spec import ClusterPolicySpec
-from ..objects.references import pod_template
+from ..objects.references import pod_of
 from ..rule import Hit, hit, rule
 
 MODULE_FILES = ("nvidia.conf", "nvidia-uvm.conf", "nvidia-modeset.conf", "nvidia-peermem.conf")
@@ -29,60 +26,39 @@ CONFIG = "/etc/containerd/config.toml"
 @rule("GPU454", "error")
 def toolkit_on_an_ancient_system(cluster: Cluster) -> Iterator[Hit]:
     """The container toolkit is too new for the nodes' C library."""
-    spec = cluster.spec
-    version = images.version(spec.toolkit)
-    if not spec.toolkit.enabled or toolkit.runs_on_ancient(version) is not False:
-        return
-    where = images.version_path("spec.toolkit", spec.toolkit)
-    for index, pool in enumerate(spec.nodePools):
-        if (system := system_of(pool)) is not None and system.ancient:
-            yield hit(f"spec.nodePools[{index}].os", version=version, system=system.name, where=where, pool=pool.name)
+    section, version = cluster.spec.toolkit, images.version(cluster.spec.toolkit)
+    where = images.version_path("spec.toolkit", section)
+    for pool in cluster.pools if section.enabled and toolkit.runs_on_ancient(version) is False else ():
+        if pool.system is not None and pool.system.ancient:
+            yield hit(f"{pool.path}.os", version=version, system=pool.system.name, where=where, pool=pool.name)
 
 
 @rule("GPU455", "warning")
 def no_such_toolkit_tag(cluster: Cluster) -> Iterator[Hit]:
     """The container toolkit's tag ends in a system that this version has no image for."""
-    spec = cluster.spec
-    parts = toolkit.suffix(images.version(spec.toolkit))
-    if spec.toolkit.enabled and parts is not None and toolkit.has_tag(*parts) is False:
-        version, suffix = parts
-        where = images.version_path("spec.toolkit", spec.toolkit)
-        yield hit(where, version=version, suffix=suffix)
+    section = cluster.spec.toolkit
+    parts = toolkit.suffix(images.version(section))
+    if section.enabled and parts is not None and toolkit.has_tag(*parts) is False:
+        yield hit(images.version_path("spec.toolkit", section), version=parts[0], suffix=parts[1])
 
 
 @rule("GPU466", "warning")
 def rdma_without_a_network_driver(cluster: Cluster) -> Iterator[Hit]:
     """GPUDirect RDMA is on, and nothing says where the network driver comes from."""
     spec = cluster.spec
-    if spec.cluster.networkOperator or any(kind == "NicClusterPolicy" for kind in _kinds(spec)):
-        return
-    for path, rdma in _rdma(spec):
-        if rdma.enabled and not rdma.useHostMofed:
-            yield hit(f"spec.{path}.enabled", section=path)
-
-
-def _kinds(spec: ClusterPolicySpec) -> Iterator[str]:
-    yield from (body["kind"] for body in spec.extraObjects)
-    yield from (reference.kind for reference in spec.references)
-
-
-def _rdma(spec: ClusterPolicySpec) -> Iterator[tuple[str, Rdma]]:
-    """The settings of RDMA of drivers that are installed, by path."""
-    if resolve(spec).listed:
-        for index, driver in enumerate(spec.drivers):
-            yield f"drivers[{index}].rdma", driver.rdma
-    elif spec.driver.enabled:
-        yield "driver.rdma", spec.driver.rdma
-        for index, pool in enumerate(spec.nodePools):
-            if pool.driver is not None:
-                yield f"nodePools[{index}].driver.rdma", pool.driver.rdma
+    kinds = {*(body["kind"] for body in spec.extraObjects), *(reference.kind for reference in spec.references)}
+    for path, driver in () if spec.cluster.networkOperator or "NicClusterPolicy" in kinds else cluster.described:
+        if driver.rdma.enabled and not driver.rdma.useHostMofed:
+            yield hit(f"{path}.rdma.enabled", section=f"{path}.rdma".removeprefix("spec."))
 
 
 @rule("GPU467", "warning")
 def module_parameters_that_do_nothing(cluster: Cluster) -> Iterator[Hit]:
     """A ConfigMap of kernel module parameters has a file or a line that does nothing."""
     spec = cluster.spec
-    names = {section.kernelModuleConfig.name for section in _with_parameters(spec)}
+    sections: list[Any] = [spec.driver, spec.vgpuManager, *spec.drivers]
+    sections += [pool.driver for pool in spec.nodePools if pool.driver is not None]
+    names = {each.kernelModuleConfig.name for each in sections}
     for index, body in enumerate(spec.extraObjects):
         if body["kind"] != "ConfigMap" or body["metadata"]["name"] not in names:
             continue
@@ -96,31 +72,15 @@ def module_parameters_that_do_nothing(cluster: Cluster) -> Iterator[Hit]:
                     yield hit(path, "line", line=line.strip(), right=right, inside=(number, 1))
 
 
-def _with_parameters(spec: ClusterPolicySpec) -> Iterator[Any]:
-    """What may have kernel module parameters."""
-    yield spec.driver
-    yield spec.vgpuManager
-    yield from spec.drivers
-    yield from (pool.driver for pool in spec.nodePools if pool.driver is not None)
-
-
 @rule("GPU468", "error")
 def pods_in_a_user_namespace(cluster: Cluster) -> Iterator[Hit]:
     """A pod of extraObjects asks for GPUs and has a user namespace of its own."""
     for index, body in enumerate(cluster.spec.extraObjects):
-        template = pod_template(body) if isinstance(body.get("spec"), dict) else None
-        pod = template.get("spec") if template else None
-        if isinstance(pod, dict) and pod.get("hostUsers") is False and _asks_for_gpus(pod):
+        pod = pod_of(body)
+        limits = [mapping(mapping(one.get("resources")).get("limits")) for _, one in mappings(pod.get("containers"))]
+        asked = any(str(name).startswith(keys.NVIDIA) for each in limits for name in each)
+        if pod.get("hostUsers") is False and asked:
             yield hit(f"spec.extraObjects[{index}]", kind=body["kind"], name=body["metadata"]["name"])
-
-
-def _asks_for_gpus(pod: Body) -> bool:
-    for container in pod.get("containers") or ():
-        resources = container.get("resources") if isinstance(container, dict) else None
-        limits = resources.get("limits") if isinstance(resources, dict) else None
-        if isinstance(limits, dict) and any(str(name).startswith(keys.NVIDIA) for name in limits):
-            return True
-    return False
 
 
 @rule("GPU490", "error")

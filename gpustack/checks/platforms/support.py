@@ -13,9 +13,8 @@ from ...catalog._versions import numbers
 from ...catalog.drivers import Branch
 from ...cluster.drivers import NodeDriver
 from ...cluster.resolve import Cluster
-from ...policy.language.node_pools import NodePool
 from ...policy.language.spec import ClusterPolicySpec
-from ..drivers.about import about
+from ..drivers.gpu_drivers import about
 from ..rule import Hit, hit, rule
 
 Numbers = tuple[int, ...]
@@ -39,20 +38,12 @@ def runtimes(spec: ClusterPolicySpec) -> dict[str, tuple[str, Numbers]]:
     """What the policy says about container runtimes, by path: containerd, cri-o or docker, and its version. The same of
     several pools counts once, and the cluster's where not every pool has its own.
     """
-    said = [(f"spec.nodePools[{index}].containerRuntime", pool.containerRuntime) for index, pool in _pools(spec)]
+    said = [(f"spec.nodePools[{at}].containerRuntime", pool.containerRuntime) for at, pool in enumerate(spec.nodePools)]
     if not said or not all(text for _, text in said) or spec.cluster.containerRuntime in {text for _, text in said}:
         said.insert(0, ("spec.cluster.containerRuntime", spec.cluster.containerRuntime))
-    by_path, seen = {}, set[str]()
-    for path, text in said:
-        if text and text not in seen:
-            seen.add(text)
-            name, _, version = text.partition("://")
-            by_path[path] = "cri-o" if name == "crio" else name, numbers(version)
-    return by_path
-
-
-def _pools(spec: ClusterPolicySpec) -> Iterator[tuple[int, NodePool]]:
-    yield from enumerate(spec.nodePools)
+    first = {text: path for path, text in reversed(said) if text}
+    parts = {path: text.partition("://") for path, text in said if text and first[text] == path}
+    return {path: ("cri-o" if name == "crio" else name, numbers(of)) for path, (name, _, of) in parts.items()}
 
 
 def shown(version: Numbers) -> str:
@@ -63,25 +54,19 @@ def shown(version: Numbers) -> str:
 @rule("GPU400", "warning")
 def kubernetes_in_range(cluster: Cluster) -> Iterator[Hit]:
     """The release is not documented for the cluster's version of Kubernetes."""
-    spec = cluster.spec
-    if cluster.platform.own_versions:
+    release, platform, have = cluster.spec.release, cluster.platform, numbers(cluster.spec.cluster.kubernetesVersion)
+    if platform.own_versions:
         return
-    low, high = releases.release(spec.release).kubernetes_range
-    have = numbers(spec.cluster.kubernetesVersion)
-    platform = cluster.platform
-    narrower = platform.kubernetes_max.get(releases.release(spec.release).line)
-    what, limit = f"release {spec.release}", high
+    low, high = releases.release(release).kubernetes_range
+    narrower = platform.kubernetes_max.get(releases.release(release).line)
+    what, limit = f"release {release}", high
     if narrower and not outside(have, low, high):
-        what, limit = f"release {spec.release} on {platform.title}", narrower
+        what, limit = f"release {release} on {platform.title}", narrower
     if outside(have, low, limit):
-        newer = have > numbers(limit)
-        yield Hit(
-            "spec.cluster.kubernetesVersion",
-            f"{what} is documented for Kubernetes {low} to {limit}, and the cluster has {shown(have[:2])}",
-            remedy=_other_release(have)
-            if newer
-            else "upgrade the cluster, or choose a release that is documented for it",
-        )
+        what = f"{what} is documented for Kubernetes {low} to {limit}, and the cluster has {shown(have[:2])}"
+        older = "upgrade the cluster, or choose a release that is documented for it"
+        remedy = _other_release(have) if have > numbers(limit) else older
+        yield Hit("spec.cluster.kubernetesVersion", what, remedy=remedy)
 
 
 def _other_release(have: Numbers) -> str:
@@ -108,10 +93,10 @@ def system_in_table(cluster: Cluster) -> Iterator[Hit]:
     listed = oses.os_names(spec.release)
     known = {*listed, *(oses.os_tag(name, spec.release) for name in listed)}
     for driver in cluster.drivers:
-        system = driver.system if driver.nvidias and driver.pool.os not in known else None
+        system = driver.pool.system if driver.nvidias and driver.pool.said.os not in known else None
         if system is not None and system.published and system.id != "rhcos":
-            path, table = f"spec.nodePools[{driver.index}].os", [name for name in listed if name.startswith(system.id)]
-            yield about(driver, path, release=spec.release, title=system.name, table=", ".join(table))
+            table = ", ".join(name for name in listed if name.startswith(system.id))
+            yield about(driver, f"{driver.pool.path}.os", release=spec.release, title=system.name, table=table)
 
 
 @rule("GPU403", "warning")
@@ -124,10 +109,9 @@ def runtime_in_table(cluster: Cluster) -> Iterator[Hit]:
             yield hit(path, "docker", release=spec.release)
         elif name == "containerd" and outside(version, low, high):
             yield hit(path, "containerd", release=spec.release, low=low, high=high, version=shown(version))
-    for index, pool in _pools(spec):
-        runtime = pool.containerRuntime or spec.cluster.containerRuntime
-        if runtime.startswith("cri") and pool.os in WITHOUT_CRIO:
-            yield hit(f"spec.nodePools[{index}].os", "crio", system=pool.os, pool_name=pool.name)
+    for pool in cluster.pools:
+        if pool.runtime.startswith("cri") and pool.said.os in WITHOUT_CRIO:
+            yield hit(f"{pool.path}.os", "crio", system=pool.said.os, pool_name=pool.name)
 
 
 WITHOUT_CRIO = {"ubuntu26.04"}
@@ -155,9 +139,8 @@ def nri_needs_a_newer_runtime(cluster: Cluster) -> Iterator[Hit]:
         yield hit("spec.cdi.nriPluginEnabled", "release", release=spec.release)
     for path, (name, said) in runtimes(spec).items():
         version = said or (numbers(spec.cluster.kubernetesVersion)[:2] if name == "cri-o" else ())
-        if (name == "containerd" and version and not _has_nri(version)) or (
-            name == "cri-o" and () < version < NRI_CRIO
-        ):
+        lacking = name == "containerd" and version and not _has_nri(version)
+        if lacking or (name == "cri-o" and () < version < NRI_CRIO):
             yield hit(path, "runtime", name=name, version=shown(version))
 
 
@@ -169,12 +152,10 @@ def _has_nri(version: Numbers) -> bool:
 @rule("GPU406", "note")
 def cloud_in_table(cluster: Cluster) -> Iterator[Hit]:
     """The release's support table has no row for the cloud."""
-    spec = cluster.spec
-    listed = cluster.platform.listed
-    if listed is not None and numbers(spec.release)[:2] > numbers(listed.until):
-        yield hit(
-            "spec.cluster.platform", cloud=listed.name, release=spec.release, until_then=listed.until, ask=listed.ask
-        )
+    release, listed = cluster.spec.release, cluster.platform.listed
+    if listed is not None and numbers(release)[:2] > numbers(listed.until):
+        path = "spec.cluster.platform"
+        yield hit(path, cloud=listed.name, release=release, until_then=listed.until, ask=listed.ask)
 
 
 KNOWN_ON = datetime.date(2026, 8, 1)
@@ -185,44 +166,30 @@ SOON = datetime.timedelta(days=92)
 @rule("GPU410", "warning")
 def release_without_support(cluster: Cluster) -> Iterator[Hit]:
     """The release has reached its end of support."""
-    spec = cluster.spec
-    ended = releases.life_cycle(spec.release).ended
+    release = cluster.spec.release
+    ended = releases.life_cycle(release).ended
     if ended is not None:
         *_, before, line = releases.lines()
-        yield hit(
-            "spec.release",
-            release=spec.release,
-            ended=ended,
-            line=line,
-            before=before,
-            to=_steps(spec.release),
-            since=ended,
-        )
+        to = _steps(release)
+        yield hit("spec.release", since=ended, release=release, ended=ended, line=line, before=before, to=to)
 
 
 @rule("GPU411", "note")
 def deprecated_release(cluster: Cluster) -> Iterator[Hit]:
     """The release is deprecated, or there is a newer patch of it."""
-    spec = cluster.spec
-    cycle = releases.life_cycle(spec.release)
+    path, release = "spec.release", cluster.spec.release
+    cycle = releases.life_cycle(release)
     if (since := cycle.deprecated) is not None:
-        ended = cycle.ended
-        yield hit(
-            "spec.release",
-            "ending" if ended is None else "ended",
-            release=spec.release,
-            since=since,
-            until=ended,
-            deprecated=since,
-            ended=ended,
-            newest=releases.lines()[-1],
-            to=_steps(spec.release),
-        )
+        ended, newest, to = cycle.ended, releases.lines()[-1], _steps(release)
+        if ended is None:
+            yield hit(path, "ending", since=since, release=release, deprecated=since, newest=newest, to=to)
+        else:
+            yield hit(path, "ended", since=since, until=ended, release=release, deprecated=since, ended=ended, to=to)
         return
-    newest = releases.of_line(releases.release(spec.release).line)[-1]
-    if newest != spec.release:
+    newest = releases.of_line(releases.release(release).line)[-1]
+    if newest != release:
         since = datetime.date.fromisoformat(releases.release(newest).date)
-        yield hit("spec.release", "patch", release=spec.release, newest=newest, since=since)
+        yield hit(path, "patch", release=release, newest=newest, since=since)
 
 
 def _steps(name: str) -> str:
@@ -236,14 +203,8 @@ def branch_without_support(cluster: Cluster) -> Iterator[Hit]:
     """The driver's branch has reached its end of life."""
     for driver, branch, path in branches(cluster):
         if branch.ended or branch.end_of_life is not None:
-            yield about(
-                driver,
-                path,
-                branch=branch.name,
-                end=_end(branch),
-                supported=_supported(driver.spec.release),
-                since=_end(branch),
-            )
+            end, supported = _end(branch), _supported(cluster.spec.release)
+            yield about(driver, path, branch=branch.name, end=end, supported=supported, since=end)
 
 
 @rule("GPU413", "note")
@@ -251,16 +212,8 @@ def branch_ends_soon(cluster: Cluster) -> Iterator[Hit]:
     """The driver's branch reaches its end of life within three months."""
     for driver, branch, path in branches(cluster):
         if branch.end_of_life is not None:
-            end = _end(branch)
-            yield about(
-                driver,
-                path,
-                branch=branch.name,
-                end=end,
-                others=_supported(driver.spec.release, but=branch.number),
-                since=end - SOON,
-                until=end,
-            )
+            end, others = _end(branch), _supported(cluster.spec.release, but=branch.number)
+            yield about(driver, path, branch=branch.name, end=end, others=others, since=end - SOON, until=end)
 
 
 @rule("GPU417", "warning")

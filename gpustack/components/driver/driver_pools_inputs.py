@@ -34,8 +34,7 @@ from typing import NamedTuple
 from ...api import keys
 from ...catalog.oses import UnknownOS, nearest_os, os_id, os_tag
 from ...cluster.ownership import image_selector
-from ...cluster.pool import Pool
-from ...cluster.workloads import Workload
+from ...cluster.pool import Pool, Workload
 from ...model import Finding, FindingsError
 from ...policy.language.spec import ClusterPolicySpec
 from ..parts.common_inputs import Inputs, served

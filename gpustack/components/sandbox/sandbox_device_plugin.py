@@ -6,7 +6,7 @@ They offer each kind of GPU that is bound to vfio-pci, and each vGPU type, to th
 from collections.abc import Iterator
 
 from ...api import keys
-from ...cluster.workloads import Workload
+from ...cluster.pool import Workload
 from ...model import Body
 from ..component import Component
 from ..parts.common_inputs import Common, OperandInputs

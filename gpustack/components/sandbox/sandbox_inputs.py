@@ -5,8 +5,9 @@ as it is.
 from typing import Any
 
 from ...catalog.releases import release
+from ...catalog.vgpu import CONFIG_MAP
+from ...cluster.pool import Workload
 from ...cluster.resolve import Cluster
-from ...cluster.workloads import DEFAULT_VGPU_CONFIG, Workload
 from ...policy.language.sandbox import KataManagerConfig
 from ...policy.language.spec import ClusterPolicySpec
 from ..driver.driver_files_inputs import config_map_keys
@@ -128,7 +129,7 @@ def vgpu_device_manager(cluster: Cluster) -> VgpuDeviceManagerInputs | None:
         **operand(spec, section, "vgpuDeviceManager"),
         config=config,
         default=section.config.default or DEFAULT_NAME,
-        release=spec.release if config in ("", DEFAULT_VGPU_CONFIG) else "",
+        release=spec.release if config in ("", CONFIG_MAP) else "",
     )
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from ...api import keys
 from ...catalog import texts
-from ...cluster.workloads import DEFAULT_VGPU_CONFIG
+from ...catalog.vgpu import CONFIG_MAP
 from ...model import Body
 from ..component import Component
 from ..driver.driver_volumes import HOST_SYS
@@ -34,7 +34,7 @@ class VgpuDeviceManager(Component[VgpuDeviceManagerInputs]):
         yield from operand_access(common, NAME, role=[rule("", "pods", "list")], cluster=cluster)
         if inputs.release:
             data = {"config.yaml": texts.vgpu_devices_config(inputs.release)}
-            yield config_map(DEFAULT_VGPU_CONFIG, common.namespace, data)
+            yield config_map(CONFIG_MAP, common.namespace, data)
         scc_of = {keys.SCC: NAME}
         yield daemonset(common, NAME, pod(inputs), deploy="vgpu-device-manager", annotations=scc_of)
 
@@ -43,7 +43,7 @@ def pod(inputs: VgpuDeviceManagerInputs) -> Pod:
     """The manager, once the vGPU manager works."""
     common = inputs.common
     main = main_container(inputs, NAME, environment(inputs))
-    config = Volume.config_map("vgpu-config", inputs.config or DEFAULT_VGPU_CONFIG)
+    config = Volume.config_map("vgpu-config", inputs.config or CONFIG_MAP)
     main.mount(config, CONFIG_DIR).mount(HOST_SYS, "/sys")
     main.mount(host_root(common), "/host", propagation="HostToContainer")
     main.mount(driver_install_dir(common), "/driver-root", propagation="HostToContainer")

@@ -136,11 +136,11 @@ def known_fault(subject: Subject) -> Iterator[Hit]:
     """A component comes to a version, or to nodes and settings, with a known fault."""
     if subject.before is None or subject.after is None or subject.before is subject.after:
         return
-    had = {(each.fault.name, each.pool.name if each.pool else "") for each in faults.shown(subject.before)}
-    for fault, path, pool in faults.shown(subject.after):
+    had = {(each.fault.name, each.pool.name if each.pool else "") for each in faults.shown(resolve(subject.before))}
+    for fault, path, pool in faults.shown(resolve(subject.after)):
         if (fault.name, pool.name if pool else "") not in had:
             where = f"pool {pool.name}" if pool else path
-            spread = nodes.number([resolve(subject.after).of(pool)]) if pool else None
+            spread = nodes.number([pool]) if pool else None
             tier = PLANNED if fault.severity == "note" else OUTAGE
             yield Hit(where, fault.what, spread, remedy=f"use {fault.use}", tier=tier)
     if resolve(subject.after).offer.writes_etc_nvidia and not resolve(subject.before).offer.writes_etc_nvidia:
