@@ -156,21 +156,20 @@ def two_health_checks_on_one_port(cluster: Cluster) -> Iterator[Hit]:
         yield hit(f"spec.{places[gpus_.port == known[0]]}", port=domains.port, gpus=known[0], domains=known[1])
 
 
-def idle(spec: ClusterPolicySpec) -> Iterator[tuple[str, bool, str]]:
-    """(path, whether it is set, why it does nothing) of fields of `gpuCluster` that the operator ignores (operator.md
-    11.1), or that have no effect in any release."""
+def idle(spec: ClusterPolicySpec) -> dict[str, object]:
+    """Whether the policy says something in fields of `gpuCluster` that the operator ignores, or that have no effect in
+    any release, by path; the page of GPU104 says why (operator.md 11.1).
+    """
     if not (cluster := spec.gpuCluster):
-        return
-    sets, path = cluster.daemonsets, "gpuCluster.daemonsets"
-    default = releases.release(spec.release).defaults["daemonsets"]
-    own = "the DaemonSets of gpuCluster have update strategies of their own, and the operator ignores it as well"
-    yield f"{path}.updateStrategy", (sets.updateStrategy or default["updateStrategy"]) != default["updateStrategy"], own
+        return {}
+    sets, default = cluster.daemonsets, releases.release(spec.release).defaults["daemonsets"]
     rolling = default["rollingUpdate"]["maxUnavailable"]
-    yield f"{path}.rollingUpdate", (sets.rollingUpdate.maxUnavailable or rolling) != rolling, own
-    context = "the operator ignores it with gpuCluster"
-    yield f"{path}.podSecurityContext", sets.podSecurityContext is not None, context
-    port = "no release acts on it; hostNetwork opens the port on the node"
-    yield "gpuCluster.dcgm.hostPort", cluster.dcgm.hostPort is not None, port
+    return {
+        "gpuCluster.daemonsets.updateStrategy": sets.updateStrategy not in (None, "", default["updateStrategy"]),
+        "gpuCluster.daemonsets.rollingUpdate": (sets.rollingUpdate.maxUnavailable or rolling) != rolling,
+        "gpuCluster.daemonsets.podSecurityContext": sets.podSecurityContext is not None,
+        "gpuCluster.dcgm.hostPort": cluster.dcgm.hostPort,
+    }
 
 
 @rule("GPU483", "warning")

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from ...api import keys
 from ...catalog import releases
-from ...cluster.resolve import Cluster, resolve
+from ...cluster.resolve import Cluster
 from ...policy.language.reconciler import labelling
 from ...policy.language.spec import ClusterPolicySpec
 from ..rule import Hit, hit, rule
@@ -28,13 +28,10 @@ def two_licences(cluster: Cluster) -> Iterator[Hit]:
 
 def _licences(spec: ClusterPolicySpec) -> Iterator[tuple[str, str, str | None, str | None]]:
     """Each licence: its field, the key that names a ConfigMap, that name, and the Secret's."""
-    own = spec.driver.licensingConfig
-    yield "spec.driver.licensingConfig", "configMapName", own.configMapName, own.secretName
-    for index, pool in enumerate(spec.nodePools):
-        if pool.driver is not None:
-            licence = pool.driver.licensingConfig
-            field = f"spec.nodePools[{index}].driver.licensingConfig"
-            yield field, "configMapName", licence.configMapName, licence.secretName
+    own = [(f"spec.nodePools[{at}].driver", pool.driver) for at, pool in enumerate(spec.nodePools) if pool.driver]
+    for path, section in [("spec.driver", spec.driver), *own]:
+        licence = section.licensingConfig
+        yield f"{path}.licensingConfig", "configMapName", licence.configMapName, licence.secretName
     for index, driver in enumerate(spec.drivers):
         listed = driver.licensingConfig
         yield f"spec.drivers[{index}].licensingConfig", "name", listed.name, listed.secretName
@@ -49,19 +46,14 @@ def rhcos_versions(cluster: Cluster) -> Iterator[Hit]:
     if not cluster.platform.os_images or not wanted or not (spec.driver.enabled or cluster.listed):
         return
     named = any(pool.ostreeVersion for pool in spec.nodePools)
-    for index, pool in enumerate(spec.nodePools):
-        if not builds(spec, index):
-            continue
-        if not pool.ostreeVersion and (cluster.listed or (named and images)):
-            yield hit(f"spec.nodePools[{index}].ostreeVersion", "unsaid", pool_name=pool.name)
-        if images and pool.ostreeVersion and pool.ostreeVersion not in images:
-            yield hit(f"spec.nodePools[{index}].ostreeVersion", "image", rhcos=pool.ostreeVersion)
-
-
-def builds(spec: ClusterPolicySpec, index: int) -> bool:
-    """Whether a driver for the nodes of pool INDEX builds kernel modules."""
-    driver = resolve(spec).pools[index].driver
-    return driver is not None and not driver.precompiled
+    for pool in cluster.pools:
+        rhcos, path = pool.said.ostreeVersion, f"{pool.path}.ostreeVersion"
+        if pool.driver is None or pool.driver.precompiled:
+            continue  # nothing builds kernel modules
+        if not rhcos and (cluster.listed or (named and images)):
+            yield hit(path, "unsaid", pool_name=pool.name)
+        if images and rhcos and rhcos not in images:
+            yield hit(path, "image", rhcos=rhcos)
 
 
 PULLED = (None, "", "IfNotPresent")
@@ -85,8 +77,7 @@ def idle_fields_of_drivers(cluster: Cluster) -> Iterator[Hit]:
             ("gdrcopy.args", bool(driver.gdrcopy.args), "the operator ignores it as well"),
         ):
             if given:
-                where = f"drivers[{index}].{path}"
-                yield hit(f"spec.{where}", "field", why=why)
+                yield hit(f"spec.drivers[{index}].{path}", "field", why=why)
     if not spec.operator.use_ocp_driver_toolkit and cluster.listed and spec.drivers:
         yield hit("spec.operator.use_ocp_driver_toolkit", "toolkit")
 
@@ -94,13 +85,11 @@ def idle_fields_of_drivers(cluster: Cluster) -> Iterator[Hit]:
 @rule("GPU141", "note")
 def nodes_are_assigned_by_label(cluster: Cluster) -> Iterator[Hit]:
     """Drivers that wait for a label on their nodes."""
-    spec = cluster.spec
+    spec, label = cluster.spec, keys.DRIVER_OWNER
     if labelling(spec) == "program":
         return
-    traits = releases.release(spec.release).traits
-    pools = [index for index, pool in enumerate(spec.nodePools) if pool.driver is not None and spec.driver.enabled]
-    if cluster.listed and spec.drivers and traits.driver_owner_label:
-        yield hit("spec.drivers", "drivers", label=keys.DRIVER_OWNER, driver=spec.drivers[0].name)
-    elif pools and not cluster.listed:
-        pool = spec.nodePools[pools[0]]
-        yield hit(f"spec.nodePools[{pools[0]}].driver", "pools", pool_name=pool.name, label=keys.DRIVER_OWNER)
+    own = [pool for pool in cluster.pools if pool.said.driver is not None and cluster.drivers_by == "section"]
+    if cluster.listed and spec.drivers and releases.release(spec.release).traits.driver_owner_label:
+        yield hit("spec.drivers", "drivers", label=label, driver=spec.drivers[0].name)
+    elif own:
+        yield hit(f"{own[0].path}.driver", "pools", pool_name=own[0].name, label=label)

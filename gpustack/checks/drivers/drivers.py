@@ -10,7 +10,6 @@ from ...api import keys
 from ...catalog import releases
 from ...cluster.ownership import is_default
 from ...cluster.resolve import Cluster
-from ...policy.language.spec import ClusterPolicySpec
 from ..pools.pools import both, overlaps
 from ..rule import Hit, hit, rule
 
@@ -21,26 +20,17 @@ LABEL_VALUE = 63
 @rule("GPU130", "error")
 def one_driver_per_node(cluster: Cluster) -> Iterator[Hit]:
     """Two of `drivers` that select the nodes of one pool."""
-    spec = cluster.spec
-    if not cluster.listed:
-        return
-    seen = set[tuple[int, int]]()
-    for pool in cluster.pools:
-        first, *others = pool.claims or [-1]
-        for other in others:
-            if (first, other) in seen:
-                continue
-            seen.add((first, other))
-            name, mine = spec.drivers[other].name, spec.drivers[first].name
-            older = "" if releases.release(spec.release).traits.driver_owner_label else releases_without_default(spec)
-            path = f"spec.drivers[{other}]" + (".nodeSelector" if spec.drivers[other].nodeSelector else "")
-            yield hit(path, mine=mine, name=name, pool_name=pool.name, older=older)
-
-
-def releases_without_default(spec: ClusterPolicySpec) -> str:
-    """Why SPEC's release has no default driver, where one is asked for."""
+    spec, pairs = cluster.spec, dict[tuple[int, int], str]()
+    for pool in cluster.pools if cluster.listed else ():
+        for number in pool.claims[1:]:
+            pairs.setdefault((pool.claims[0], number), pool.name)
     asked = any(driver.default for driver in spec.drivers)
-    return f"; {spec.release} knows no default driver: one without nodeSelector selects all nodes" if asked else ""
+    unknown = asked and not releases.release(spec.release).traits.driver_owner_label
+    older = f"; {spec.release} knows no default driver: one without nodeSelector selects all nodes" if unknown else ""
+    for (first, number), name in pairs.items():
+        mine, other = spec.drivers[first], spec.drivers[number]
+        path = f"spec.drivers[{number}]" + (".nodeSelector" if other.nodeSelector else "")
+        yield hit(path, mine=mine.name, name=other.name, pool_name=name, older=older)
 
 
 @rule("GPU131", "error")
@@ -62,36 +52,24 @@ def drivers_and_labels(cluster: Cluster) -> Iterator[Hit]:
     for index, driver in enumerate(cluster.spec.drivers):
         if keys.DRIVER_OWNER in driver.nodeSelector:
             yield hit(f"spec.drivers[{index}].nodeSelector", "selector", driver=driver.name, label=keys.DRIVER_OWNER)
-        if len(driver.name) > LABEL_VALUE:
-            yield hit(
-                f"spec.drivers[{index}].name",
-                "name",
-                length=len(driver.name),
-                most=LABEL_VALUE,
-                label=keys.DRIVER_OWNER,
-            )
+        if (length := len(driver.name)) > LABEL_VALUE:
+            yield hit(f"spec.drivers[{index}].name", "name", length=length, most=LABEL_VALUE, label=keys.DRIVER_OWNER)
 
 
 @rule("GPU133", "warning")
 def driver_without_nodes(cluster: Cluster) -> Iterator[Hit]:
     """A driver that is for no node pool."""
-    spec = cluster.spec
-    if not cluster.listed or not spec.nodePools:
-        return
     used = {pool.driver.number for pool in cluster.pools if pool.driver}
-    for index, driver in enumerate(spec.drivers):
-        if index in used:
-            continue
+    for index, driver in enumerate(cluster.spec.drivers if cluster.listed and cluster.pools else ()):
         what = "its nodeSelector matches no node pool" if driver.nodeSelector else "other drivers have all node pools"
-        yield hit(f"spec.drivers[{index}]", driver=driver.name, what=what)
+        if index not in used:
+            yield hit(f"spec.drivers[{index}]", driver=driver.name, what=what)
 
 
 @rule("GPU134", "warning")
 def nodes_without_driver(cluster: Cluster) -> Iterator[Hit]:
     """A node pool that none of `drivers` selects."""
-    if not cluster.listed or not cluster.spec.drivers:
-        return
-    for pool in cluster.pools:
+    for pool in cluster.pools if cluster.listed and cluster.spec.drivers else ():
         if pool.driver is None and pool.workload == "container":
             yield hit(pool.path, pool_name=pool.name)
 
@@ -99,9 +77,9 @@ def nodes_without_driver(cluster: Cluster) -> Iterator[Hit]:
 @rule("GPU135", "error")
 def drivers_or_pool_drivers(cluster: Cluster) -> Iterator[Hit]:
     """A pool with a driver of its own, beside `drivers`."""
-    for index, pool in enumerate(cluster.spec.nodePools):
-        if pool.driver is not None and pool.driver.installs and cluster.listed:
-            yield hit(f"spec.nodePools[{index}].driver", pool_name=pool.name)
+    for pool in cluster.pools:
+        if pool.said.driver is not None and pool.said.driver.installs and cluster.listed:
+            yield hit(f"{pool.path}.driver", pool_name=pool.name)
 
 
 @rule("GPU136", "warning")
@@ -112,15 +90,15 @@ def who_describes_drivers(cluster: Cluster) -> Iterator[Hit]:
         yield hit("spec.drivers", "section")
     if spec.driver.useNvidiaDriverCRD and not cluster.dra and cluster.pools and not spec.drivers:
         yield hit("spec.driver.useNvidiaDriverCRD", "list")
-    for index, pool in enumerate(spec.nodePools):
-        if pool.driver is not None and not cluster.listed:
-            if cluster.of(pool).workload != "container":
-                why = f"its nodes serve {cluster.of(pool).workload}, without a driver for containers"
-            elif not spec.driver.enabled and pool.driver.installs:
+    for pool in cluster.pools if not cluster.listed else ():
+        if pool.said.driver is not None:
+            if pool.workload != "container":
+                why = f"its nodes serve {pool.workload}, without a driver for containers"
+            elif not spec.driver.enabled and pool.said.driver.installs:
                 why = "spec.driver.enabled is false: nodes bring their driver, of which only hostVersion may be said"
             else:
                 continue
-            yield hit(f"spec.nodePools[{index}].driver", "pools", why=why)
+            yield hit(f"{pool.path}.driver", "pools", why=why)
 
 
 @rule("GPU143", "error")
@@ -142,11 +120,7 @@ def _installed(path: str, why: str) -> Hit:
 @rule("GPU137", "error")
 def pools_with_one_driver(cluster: Cluster) -> Iterator[Hit]:
     """Nodes that belong to two pools with different drivers."""
-    spec = cluster.spec
-    if cluster.listed or not spec.driver.enabled:
-        return
-    for index, other in overlaps(spec):
-        pool, wider = spec.nodePools[index], spec.nodePools[other]
-        if pool.driver != wider.driver and cluster.of(pool).workload == cluster.of(wider).workload:
-            which = index if pool.driver is not None else other
-            yield hit(f"spec.nodePools[{which}].driver", pool_name=pool.name, wider=wider.name, both=both(index, other))
+    for pool, wider in overlaps(cluster) if cluster.drivers_by == "section" else ():
+        if pool.said.driver != wider.said.driver and pool.workload == wider.workload:
+            path = f"{(pool if pool.said.driver is not None else wider).path}.driver"
+            yield hit(path, pool_name=pool.name, wider=wider.name, both=both(pool, wider))

@@ -4,21 +4,20 @@ and what an autoscaler can't be told, or would take for something else.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import combinations
+from itertools import combinations, permutations
 from typing import Any
 
 from ...api import keys
 from ...cluster import autoscaling, node_labels
 from ...cluster.pool import Pool
-from ...cluster.resolve import Cluster, resolve
+from ...cluster.resolve import Cluster
 from ...cluster.scheduling import OF_DAEMONSETS, excluded, kept_away, labels_of, toleration_of, tolerations_of, written
 from ...model import Resource, dotted
 from ...policy.language.daemonsets import Toleration
-from ...policy.language.node_pools import NodePool, Taint
 from ...policy.language.reconciler import labelling, runs
 from ...policy.language.spec import ClusterPolicySpec
 from ..objects.pods import FOREIGN, pod_steps
-from ..objects.references import pod_template
+from ..objects.references import pod_of
 from ..rule import Hit, hit, rule
 from ..subjects import Render
 
@@ -26,65 +25,51 @@ EXPECTED = (keys.PRODUCT, keys.WORKLOAD)
 """Labels that come from pools, so they tell no nodes apart, unless a pool selects by them."""
 
 
-def overlaps(spec: ClusterPolicySpec) -> Iterator[tuple[int, int]]:
+def overlaps(cluster: Cluster) -> Iterator[tuple[Pool, Pool]]:
     """Pairs of pools, each once, of which all nodes of the first belong to the second too.
 
     A node belongs to every pool whose nodeSelector, os, kernel and ostreeVersion it has. Pools of which only some nodes
     may be the same (one selects by zone, one by size) are left out: nobody knows.
     """
-    labels = [_telling(spec, pool) for pool in spec.nodePools]
-    for index, mine in enumerate(labels):
-        for other, wider in enumerate(labels):
-            if other != index and wider.items() <= mine.items() and not (other < index and wider == mine):
-                yield index, other
+    telling = [(pool, _telling(pool)) for pool in cluster.pools]
+    for (index, (pool, mine)), (other, (second, wider)) in permutations(enumerate(telling), 2):
+        if wider.items() <= mine.items() and not (other < index and wider == mine):
+            yield pool, second
 
 
-def _telling(spec: ClusterPolicySpec, pool: NodePool) -> dict[str, str]:
-    known = {key: value for key, value in resolve(spec).of(pool).known_labels.items() if key not in EXPECTED}
-    return {**known, **pool.nodeSelector}
+def _telling(pool: Pool) -> dict[str, str]:
+    known = {key: value for key, value in pool.known_labels.items() if key not in EXPECTED}
+    return {**known, **pool.said.nodeSelector}
 
 
 @rule("GPU147", "error")
 def pools_with_one_sharing(cluster: Cluster) -> Iterator[Hit]:
     """Nodes that belong to two pools which share their GPUs in different ways."""
-    spec = cluster.spec
-    if cluster.dra:
-        return
-    for index, other in overlaps(spec):
-        pool, wider = spec.nodePools[index], spec.nodePools[other]
-        if pool.sharing != wider.sharing and cluster.of(pool).workload == cluster.of(wider).workload == "container":
-            which = index if pool.sharing.model_dump(exclude_none=True) else other
-            yield hit(
-                f"spec.nodePools[{which}].sharing", pool_name=pool.name, wider=wider.name, both=both(index, other)
-            )
+    for pool, wider in overlaps(cluster) if not cluster.dra else ():
+        mine = pool.said.sharing
+        if mine != wider.said.sharing and pool.workload == wider.workload == "container":
+            path = f"{(pool if mine.model_dump(exclude_none=True) else wider).path}.sharing"
+            yield hit(path, pool_name=pool.name, wider=wider.name, both=both(pool, wider))
 
 
-def both(index: int, other: int) -> str:
-    """The paths of the pools INDEX and OTHER, in order."""
-    return f"spec.nodePools[{min(index, other)}] and spec.nodePools[{max(index, other)}]"
+def both(*pools: Pool) -> str:
+    """The paths of two POOLS, in order."""
+    return " and ".join(pool.path for pool in sorted(pools, key=lambda pool: pool.index or 0))
 
 
 @rule("GPU148", "warning")
 def pools_with_one_workload(cluster: Cluster) -> Iterator[Hit]:
     """Nodes that belong to two pools with different workloads or vGPU devices."""
-    spec = cluster.spec
-    for index, other in overlaps(spec):
-        pool, wider = spec.nodePools[index], spec.nodePools[other]
-        serves, too = cluster.of(pool).workload, cluster.of(wider).workload
-        if serves != too:
-            field, what = "workload", f"serves {too}, not {serves}"
-        elif serves == "vm-vgpu" and cluster.of(pool).vgpu_set != cluster.of(wider).vgpu_set:
-            field, what = "vgpu", f"has the vGPU devices {cluster.of(wider).vgpu_set}, not {cluster.of(pool).vgpu_set}"
+    for pool, wider in overlaps(cluster):
+        if pool.workload != wider.workload:
+            field, what = "workload", f"serves {wider.workload}, not {pool.workload}"
+        elif pool.workload == "vm-vgpu" and pool.vgpu_set != wider.vgpu_set:
+            field, what = "vgpu", f"has the vGPU devices {wider.vgpu_set}, not {pool.vgpu_set}"
         else:
             continue
-        which = index if getattr(pool, field) not in (None, type(pool.vgpu)()) else other
-        yield hit(
-            f"spec.nodePools[{which}].{field}",
-            pool_name=pool.name,
-            wider=wider.name,
-            what=what,
-            both=both(index, other),
-        )
+        said = getattr(pool.said, field) not in (None, type(pool.said.vgpu)())
+        path = f"{(pool if said else wider).path}.{field}"
+        yield hit(path, pool_name=pool.name, wider=wider.name, what=what, both=both(pool, wider))
 
 
 @rule("GPU823", "error")
@@ -107,7 +92,7 @@ def _seen(selected: Mapping[str, str]) -> dict[str, str]:
 def pools_that_share_nodes(render: Render) -> Iterator[Hit]:
     """Two pools that want different things of the same nodes."""
     for (_, one, selects), (index, other, selected) in combinations(_policies(render), 2):
-        if selects.items() <= selected.items() or selected.items() <= selects.items():
+        if _certain(selects, selected):
             inner, outer = (other, one) if selects.items() <= selected.items() else (one, other)
             yield hit(f"spec.nodePools[{index}]", inner=inner, outer=outer)
 
@@ -116,23 +101,26 @@ def pools_that_share_nodes(render: Render) -> Iterator[Hit]:
 def pools_that_may_share_nodes(render: Render) -> Iterator[Hit]:
     """Two pools that select nodes by different labels, and a node may have both."""
     for (_, one, selects), (index, other, selected) in combinations(_policies(render), 2):
-        certain = selects.items() <= selected.items() or selected.items() <= selects.items()
-        if not certain and not node_labels.apart(selects, selected):
+        if not _certain(selects, selected) and not node_labels.apart(selects, selected):
             yield hit(f"spec.nodePools[{index}].nodeSelector", one=one, other=other)
-    yield from _labelled_twice(render.spec)
+    yield from _labelled_twice(render.cluster)
 
 
-def _labelled_twice(spec: ClusterPolicySpec) -> Iterator[Hit]:
+def _labelled_twice(cluster: Cluster) -> Iterator[Hit]:
     """Pools that want different things of nodes which may be the same, where people or their tooling set labels. Those
     whose nodes are the same for certain are others' (GPU137, GPU147, GPU148).
     """
-    if labelling(spec) is not None:
+    if labelling(cluster.spec) is not None:
         return
-    pools = [(pool.name, pool.selection, wants(pool)) for pool in resolve(spec).pools]
-    for (_, (one, selects, gets)), (index, (other, selected, wanted)) in combinations(enumerate(pools), 2):
-        certain = selects.items() <= selected.items() or selected.items() <= selects.items()
-        if gets != wanted and not certain and not node_labels.apart(selects, selected):
-            yield hit(f"spec.nodePools[{index}].nodeSelector", "labelled", one=one, other=other)
+    for one, other in combinations(cluster.pools, 2):
+        certain = _certain(one.selection, other.selection)
+        if wants(one) != wants(other) and not certain and not node_labels.apart(one.selection, other.selection):
+            yield hit(f"{other.path}.nodeSelector", "labelled", one=one.name, other=other.name)
+
+
+def _certain(one: Mapping[str, str], other: Mapping[str, str]) -> bool:
+    """Whether all nodes with the labels ONE have the labels OTHER, or the other way round."""
+    return one.items() <= other.items() or other.items() <= one.items()
 
 
 def wants(pool: Pool) -> tuple[object, ...]:
@@ -157,12 +145,11 @@ def _policies(render: Render) -> list[tuple[int, str, dict[str, str]]]:
 @rule("GPU827", "error")
 def selected_by_what_comes_later(cluster: Cluster) -> Iterator[Hit]:
     """A pool that is selected by a label of NVIDIA's, with the reconciler."""
-    spec = cluster.spec
-    for index, pool in enumerate(spec.nodePools if runs(spec) else ()):
-        for key, value in pool.nodeSelector.items():
+    for pool in cluster.pools if runs(cluster.spec) else ():
+        for key, value in pool.said.nodeSelector.items():
             kept_off = key.startswith(keys.DEPLOY) and value == "false"  # that is somebody's, and stays
             if key.startswith(keys.NVIDIA) and not kept_off:
-                yield hit(f'spec.nodePools[{index}].nodeSelector["{key}"]', pool_name=pool.name, key=key, at_key=True)
+                yield hit(f'{pool.path}.nodeSelector["{key}"]', pool_name=pool.name, key=key, at_key=True)
 
 
 COMPARING = "TaintTolerationComparisonOperators"
@@ -174,24 +161,21 @@ def untolerated_taint(render: Render) -> Iterator[Hit]:
     """A DaemonSet of the stack that doesn't tolerate a taint of a node pool."""
     tested = [said.acceptance.taint] if (said := render.spec.verify) and said.acceptance else []
     pools = [
-        (index, each.said, [*each.said.taints, *autoscaling.startup_taints(each), *tested])
-        for index, each in enumerate(render.cluster.pools)
+        (each.said, [*each.said.taints, *autoscaling.startup_taints(each), *tested]) for each in render.cluster.pools
     ]
-    if not any(taints for _, _, taints in pools):
-        return
-    missing: dict[tuple[str, int, str], tuple[NodePool, Taint, list[str]]] = {}
-    for resource, pod in render.pods:
+    missing: dict[tuple[str, str, str, str], list[str]] = {}
+    for resource, pod in render.pods if any(taints for _, taints in pools) else ():
         if resource.kind != "DaemonSet" or resource.origin in FOREIGN:
             continue  # nobody says that pods of extraObjects have to run on GPU nodes
-        for index, pool, taints in pools:
-            if excluded(pod, labels_of(pool)):
-                continue
-            for taint in kept_away(taints, tolerations_of(pod)):
-                if taint.key not in OF_DAEMONSETS:
-                    key = where(render, resource), index, written(taint)
-                    missing.setdefault(key, (pool, taint, []))[2].append(resource.name)
-    for (path, _, _), (pool, taint, names) in missing.items():
-        yield _hit(path, pool, taint, names)
+        for pool, taints in pools:
+            away = [] if excluded(pod, labels_of(pool)) else kept_away(taints, tolerations_of(pod))
+            for taint in (each for each in away if each.key not in OF_DAEMONSETS):
+                key = where(render, resource), pool.name, written(taint), toleration_of(taint)
+                missing.setdefault(key, []).append(resource.name)
+    for (path, pool_name, taint, toleration), names in missing.items():
+        whose = names[0] if len(names) == 1 else f"{names[0]} and {len(names) - 1} more DaemonSets"
+        verb = "doesn't" if len(names) == 1 else "don't"
+        yield hit(path, whose=whose, verb=verb, taint=taint, pool_name=pool_name, toleration=toleration)
 
 
 def where(render: Render, resource: Resource) -> str:
@@ -208,12 +192,6 @@ def where(render: Render, resource: Resource) -> str:
     return path
 
 
-def _hit(path: str, pool: NodePool, taint: Taint, names: list[str]) -> Hit:
-    whose = names[0] if len(names) == 1 else f"{names[0]} and {len(names) - 1} more DaemonSets"
-    verb = "doesn't" if len(names) == 1 else "don't"
-    return hit(path, whose=whose, verb=verb, taint=written(taint), pool_name=pool.name, toleration=toleration_of(taint))
-
-
 def _tolerations(spec: ClusterPolicySpec) -> Iterator[tuple[str, Sequence[Toleration | Mapping[str, Any]]]]:
     """The tolerations that SPEC gives pods, with their places."""
     yield "spec.daemonsets.tolerations", spec.daemonsets.tolerations
@@ -225,10 +203,8 @@ def _tolerations(spec: ClusterPolicySpec) -> Iterator[tuple[str, Sequence[Tolera
     for index, driver in enumerate(spec.drivers):
         yield f"spec.drivers[{index}].tolerations", driver.tolerations
     for index, body in enumerate(spec.extraObjects):
-        pod = (pod_template(body) or {}).get("spec")
-        if isinstance(pod, dict):
-            place = dotted(("spec", "extraObjects", index, *pod_steps(body), "tolerations"))
-            yield place, tolerations_of(pod)
+        place = dotted(("spec", "extraObjects", index, *pod_steps(body), "tolerations"))
+        yield place, tolerations_of(pod_of(body))
 
 
 @rule("GPU819", "error")
