@@ -22,8 +22,14 @@ BY_HAND = "delete the driver pods of drained nodes yourself"
 @rule("GPU101", "error")
 def not_rendered_yet(cluster: Cluster) -> Iterator[Hit]:
     """A field that this version of gpustack renders nothing for."""
-    if cluster.spec.tenancy is not None and cluster.dra:
-        yield hit("spec.tenancy", what="tenancy beside gpuCluster is")
+    for path, asked, what in unrendered(cluster.spec):
+        if asked:
+            yield hit(f"spec.{path}", what=what)
+
+
+def unrendered(spec: ClusterPolicySpec) -> Iterator[tuple[str, bool, str]]:
+    """(path, whether the policy asks for it, words for it) of everything that is accepted and not rendered."""
+    yield "tenancy", spec.tenancy is not None and spec.gpuCluster is not None, "tenancy beside gpuCluster is"
 
 
 @rule("GPU102", "error")
@@ -113,11 +119,9 @@ def unknown_to_the_release(cluster: Cluster) -> Iterator[Hit]:
 @functools.cache
 def newer_fields(release: str) -> tuple[tuple[str, str], ...]:
     """(path, release that brought it) of the ClusterPolicy fields that RELEASE does not know, less those of lists."""
-    dated = [
-        (path, facts) for path, facts in fields.fields("ClusterPolicy").items() if facts.since and "[]" not in path
-    ]
-    single = [(path, facts.since or "") for path, facts in dated if facts.type != "object"]
-    return tuple((path, since) for path, since in single if _versions.key(since) > _versions.key(release))
+    known = ((path, each) for path, each in fields.fields("ClusterPolicy").items() if "[]" not in path)
+    dated = [(path, each.since) for path, each in known if each.since and each.type != "object"]
+    return tuple((path, since) for path, since in dated if _versions.key(since) > _versions.key(release))
 
 
 def is_set(spec: Any, path: str) -> bool:
