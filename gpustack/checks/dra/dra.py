@@ -89,8 +89,8 @@ def features_that_go_together(cluster: Cluster) -> Iterator[Hit]:
             continue
         for gate, verb, other in dra.contradictions(gates):
             where = f"spec.{path}.{gate if gate in gates else other}"
-            case = "requires" if verb == "requires" else "excludes"
-            yield hit(where, case, section=path, gate=gate, other=other, version=version)
+            needs = verb == "requires"
+            yield hit(where, "requires" if needs else "excludes", section=path, gate=gate, other=other, version=version)
 
 
 @rule("GPU178", "warning")
