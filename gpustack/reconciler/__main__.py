@@ -84,7 +84,7 @@ async def main(options: argparse.Namespace) -> int:
     except ApiError as error:
         log.error("cannot start", error=str(error))
         return 1
-    client.observe = lambda verb, kind, code, _: metrics.requests.add(verb, kind, str(code))
+    client.observe = lambda verb, kind, code: metrics.requests.add(verb, kind, str(code))
     terms = Terms.lasting(options.lease_seconds)
     shared, lock, who = options.maintenance_leases, options.kured, options.identity
     runner = Runner(client, options.namespace, who, clock, log, metrics, terms, maintenance=shared, kured=lock)

@@ -448,7 +448,7 @@ def test_requests_are_observed() -> None:
     """Verb, resource and status of each answer; 0 where none came."""
     seen: list[tuple[str, str, int]] = []
 
-    def observe(verb: str, kind: str, code: int, _: datetime | None) -> None:
+    def observe(verb: str, kind: str, code: int) -> None:
         seen.append((verb, kind, code))
 
     async def call(client: Client) -> None:

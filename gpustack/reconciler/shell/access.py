@@ -4,8 +4,6 @@ Solves: a verb that is missing from a Role shows, if nobody looks, in the middle
 happened to. So the program does not start without all of them, and says which are missing (reconciler.md T20).
 """
 
-from __future__ import annotations
-
 import asyncio
 from dataclasses import dataclass
 from typing import Any
@@ -15,7 +13,7 @@ from ...api.objects import Object
 from . import cluster, events, lease
 from .cluster import ApiError, Cluster, Forbidden, Kind
 
-REVIEWS: Kind[Object] = Kind(
+REVIEWS = Kind(
     Object, "authorization.k8s.io", "v1", "selfsubjectaccessreviews", "SelfSubjectAccessReview", namespaced=False
 )
 

@@ -5,8 +5,6 @@ Where the cluster is and how to log in are lightkube's; requests are raw, since 
 too: a load balancer that forgets a connection says nothing.
 """
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import os
@@ -46,7 +44,7 @@ from .cluster import (
     within,
 )
 from .login import Login, spoken
-from .transport import OBJECT_BYTES, PAGE_BYTES, TooLarge, bounded, lines, transport
+from .wire import OBJECT_BYTES, PAGE_BYTES, TooLarge, bounded, lines, transport
 
 T = TypeVar("T", bound=Object)
 
@@ -57,9 +55,12 @@ MERGE = "application/merge-patch+json"
 JSON = "application/json"
 APPLY = "application/apply-patch+yaml"
 METHODS = {"create": "POST", "patch": "PATCH", "delete": "DELETE"}
+DRY = {"dryRun": "All"}
+PLAIN = {"Accept-Encoding": "identity"}
+"""Not packed: what is unpacked could be of any size."""
 
-Observe = Callable[[str, str, int, "datetime | None"], None]
-"""Told of each answer: verb, plural with subresource, HTTP status (0: none came), the server's time."""
+Observe = Callable[[str, str, int], None]
+"""Told of each answer: verb, plural with subresource, HTTP status (0: none came)."""
 
 
 @dataclass(frozen=True)
@@ -177,13 +178,10 @@ class Client:
     async def _page(
         self, kind: Kind[Any], which: Selection, asked: Mapping[str, str], *, alone: bool
     ) -> tuple[bytearray, datetime | None]:
-        """A page as it was sent, not packed: what is unpacked could be of any size. Raises `TooLarge`."""
-        timeout = httpx2.Timeout(self.timeouts.request, connect=10.0)
+        """A page as it was sent. Raises `TooLarge`."""
+        request = self._http.build_request("GET", _url(kind, which.namespace), params=asked, headers=PLAIN)
         with transport():
-            async with (
-                asyncio.timeout(self.timeouts.request),
-                self._stream("list", kind, which.namespace, asked, timeout, {"Accept-Encoding": "identity"}) as answer,
-            ):
+            async with asyncio.timeout(self.timeouts.request), self._sent("list", kind.plural, request) as answer:
                 return await bounded(answer, OBJECT_BYTES if alone else PAGE_BYTES), wire.date(answer)
 
     async def watch(self, kind: Kind[T], which: Selection, resource_version: str) -> AsyncGenerator[Change[T], None]:
@@ -198,11 +196,9 @@ class Client:
         }
         ends = time.monotonic() + seconds + self.timeouts.beyond
         timeout = httpx2.Timeout(self.timeouts.request, connect=10.0, read=self.timeouts.silence)
+        request = self._http.build_request("GET", _url(kind, which.namespace), params=asked, timeout=timeout)
         with transport():
-            async with (
-                self._stream("watch", kind, which.namespace, asked, timeout) as response,
-                aclosing(lines(response, ends)) as texts,
-            ):
+            async with self._sent("watch", kind.plural, request) as answer, aclosing(lines(answer, ends)) as texts:
                 async for text in texts:
                     yield wire.change(text, kind)
 
@@ -210,16 +206,15 @@ class Client:
         self, kind: Kind[T], name: str, body: Body, *, namespace: str = "", subresource: str = ""
     ) -> Answer:
         """Merge BODY into the object."""
-        asked = {"fieldManager": self.manager}
         path = (name, subresource) if subresource else (name,)
-        return wire.answer(await self._request("patch", kind, namespace, asked, path=path, body=body, of=MERGE))
+        return wire.answer(await self._request("patch", kind, namespace, path, body, of=MERGE))
 
     async def apply(
         self, kind: Kind[T], name: str, body: Body, *, namespace: str = "", dry_run: bool = False
     ) -> Answer:
         """Server-side apply of BODY, a whole manifest; fields that others have become ours. For people's programs."""
-        asked = {"fieldManager": self.manager, "force": "true", **({"dryRun": "All"} if dry_run else {})}
-        return wire.answer(await self._request("patch", kind, namespace, asked, path=(name,), body=body, of=APPLY))
+        dry = DRY if dry_run else {}
+        return wire.answer(await self._request("patch", kind, namespace, (name,), body, of=APPLY, force="true", **dry))
 
     async def create(
         self,
@@ -232,19 +227,18 @@ class Client:
         dry_run: bool = False,
     ) -> Answer:
         """Create an object, or post BODY to the SUBRESOURCE of the object OF."""
-        asked = {"fieldManager": self.manager, **({"dryRun": "All"} if dry_run else {})}
-        head: dict[str, Any] = {"apiVersion": kind.api_version, "kind": kind.name}
+        head = {"apiVersion": kind.api_version, "kind": kind.name}
         if subresource == "eviction":
             head = {"apiVersion": "policy/v1", "kind": "Eviction"}
         path = (of, subresource) if subresource else ()
-        sent = {**head, **body}
-        return wire.answer(await self._request("create", kind, namespace, asked, path=path, body=sent))
+        dry = DRY if dry_run else {}
+        return wire.answer(await self._request("create", kind, namespace, path, {**head, **body}, **dry))
 
     async def delete(self, kind: Kind[T], name: str, *, namespace: str = "", uid: str = "", version: str = "") -> None:
         """Delete the object that has UID, in that version."""
         wanted = {key: value for key, value in (("uid", uid), ("resourceVersion", version)) if value}
         body = {"apiVersion": "v1", "kind": "DeleteOptions", **({"preconditions": wanted} if wanted else {})}
-        await self._request("delete", kind, namespace, {}, path=(name,), body=body)
+        await self._request("delete", kind, namespace, (name,), body)
 
     async def proxied(self, namespace: str, service: str, path: str, asked: Mapping[str, str]) -> Any:
         """What a Service (NAME:PORT) answers to a GET of PATH by the API server's proxy. For people's programs."""
@@ -253,7 +247,7 @@ class Client:
             with transport():
                 async with (
                     asyncio.timeout(self.timeouts.request),
-                    self._http.stream("GET", url, params=asked, headers={"Accept-Encoding": "identity"}) as answer,
+                    self._http.stream("GET", url, params=asked, headers=PLAIN) as answer,
                 ):
                     text = await bounded(answer, OBJECT_BYTES)
                     if not answer.is_success:
@@ -267,52 +261,30 @@ class Client:
     # --- requests -----------------------------------------------------------------------------------------------------
 
     async def _request(
-        self,
-        verb: str,
-        kind: Kind[Any],
-        namespace: str,
-        asked: Mapping[str, str],
-        *,
-        path: Sequence[str] = (),
-        body: Body,
-        of: str = JSON,
+        self, verb: str, kind: Kind[Any], space: str, path: Sequence[str], body: Body, *, of: str = JSON, **asked: str
     ) -> httpx2.Response:
         """The answer to a write of BODY, which is of the media type OF."""
-        url, content, headers = _url(kind, namespace, path), msgspec.json.encode(body), {"Content-Type": of}
-        code, date = 0, None
-        try:
-            with transport():
-                async with asyncio.timeout(self.timeouts.request):
-                    method = METHODS[verb]
-                    response = await self._http.request(method, url, params=asked, content=content, headers=headers)
-            code, date = response.status_code, wire.date(response)
-        finally:
-            if self.observe:
-                self.observe(verb, "/".join((kind.plural, *path[1:])), code, date)
-        if not response.is_success:
-            raise wire.refusal(response)
-        return response
+        if verb != "delete":  # what is gone has no fields that somebody manages
+            asked["fieldManager"] = self.manager
+        url, content, headers = _url(kind, space, path), msgspec.json.encode(body), {"Content-Type": of}
+        request = self._http.build_request(METHODS[verb], url, params=asked, content=content, headers=headers)
+        what = "/".join((kind.plural, *path[1:]))
+        with transport():
+            async with asyncio.timeout(self.timeouts.request), self._sent(verb, what, request) as response:
+                await response.aread()
+                return response
 
     @asynccontextmanager
-    async def _stream(  # noqa: PLR0917 - what a request consists of
-        self,
-        verb: str,
-        kind: Kind[Any],
-        namespace: str,
-        asked: Mapping[str, str],
-        timeout: httpx2.Timeout,
-        headers: Mapping[str, str] | None = None,
-    ) -> AsyncIterator[httpx2.Response]:
-        code, date = 0, None
-        url = _url(kind, namespace)
-        request = self._http.build_request("GET", url, params=asked, timeout=timeout, headers=headers)
+    async def _sent(self, verb: str, what: str, request: httpx2.Request) -> AsyncIterator[httpx2.Response]:
+        """The answer to REQUEST, its body still to be read. Raises what it refuses with."""
+        code = 0
         try:
             async with asyncio.timeout(self.timeouts.request):  # a watch that is granted answers with its head at once
                 response = await self._http.send(request, stream=True)
-            code, date = response.status_code, wire.date(response)
+            code = response.status_code
         finally:
             if self.observe:
-                self.observe(verb, kind.plural, code, date)
+                self.observe(verb, what, code)
         try:
             if not response.is_success:
                 async with asyncio.timeout(self.timeouts.request):

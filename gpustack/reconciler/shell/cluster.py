@@ -13,10 +13,8 @@ Errors form one tree::
         `-- NoLogin      the program has nothing to log in with, so it did not ask
 """
 
-from __future__ import annotations
-
 import re
-from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Generic, Literal, Protocol, TypeVar
@@ -93,28 +91,22 @@ class Kind(Generic[T]):
         return f"{self.group}/{self.version}" if self.group else self.version
 
 
-NODES: Kind[objects.Node] = Kind(objects.Node, "", "v1", "nodes", "Node", namespaced=False)
-PODS: Kind[pods.Pod] = Kind(pods.Pod, "", "v1", "pods", "Pod")
-DAEMONSETS: Kind[daemon_sets.DaemonSet] = Kind(daemon_sets.DaemonSet, "apps", "v1", "daemonsets", "DaemonSet")
-REVISIONS: Kind[daemon_sets.ControllerRevision] = Kind(
-    daemon_sets.ControllerRevision, "apps", "v1", "controllerrevisions", "ControllerRevision"
-)
-DEPLOYMENTS: Kind[objects.Deployment] = Kind(objects.Deployment, "apps", "v1", "deployments", "Deployment")
-CLAIMS: Kind[objects.Claim] = Kind(objects.Claim, "resource.k8s.io", "v1", "resourceclaims", "ResourceClaim")
-CONFIG_MAPS: Kind[objects.ConfigMap] = Kind(objects.ConfigMap, "", "v1", "configmaps", "ConfigMap")
-LEASES: Kind[objects.Lease] = Kind(objects.Lease, "coordination.k8s.io", "v1", "leases", "Lease")
-POLICIES: Kind[policy.NodePolicy] = Kind(
-    policy.NodePolicy, policy.GROUP, policy.VERSION, "nodepolicies", "NodePolicy", namespaced=False
-)
-EVENTS: Kind[objects.Object] = Kind(objects.Object, "events.k8s.io", "v1", "events", "Event")
+NODES = Kind(objects.Node, "", "v1", "nodes", "Node", namespaced=False)
+PODS = Kind(pods.Pod, "", "v1", "pods", "Pod")
+DAEMONSETS = Kind(daemon_sets.DaemonSet, "apps", "v1", "daemonsets", "DaemonSet")
+REVISIONS = Kind(daemon_sets.ControllerRevision, "apps", "v1", "controllerrevisions", "ControllerRevision")
+DEPLOYMENTS = Kind(objects.Deployment, "apps", "v1", "deployments", "Deployment")
+CLAIMS = Kind(objects.Claim, "resource.k8s.io", "v1", "resourceclaims", "ResourceClaim")
+CONFIG_MAPS = Kind(objects.ConfigMap, "", "v1", "configmaps", "ConfigMap")
+LEASES = Kind(objects.Lease, "coordination.k8s.io", "v1", "leases", "Lease")
+POLICIES = Kind(policy.NodePolicy, policy.GROUP, policy.VERSION, "nodepolicies", "NodePolicy", namespaced=False)
+EVENTS = Kind(objects.Object, "events.k8s.io", "v1", "events", "Event")
 
 
-def leaned(kind: Kind[T], items: Iterable[T]) -> Iterator[T]:
+def leaned(kind: Kind[T], items: Iterable[T]) -> Iterable[T]:
     """ITEMS as a list of KIND has them."""
-    for each in items:
-        made = kind.lean(each) if kind.lean else each
-        if made is not None:
-            yield made
+    made = map(kind.lean, items) if kind.lean else items
+    return (each for each in made if each is not None)
 
 
 def within(kind: Kind[Any], number: int) -> None:

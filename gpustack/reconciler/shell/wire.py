@@ -1,8 +1,12 @@
-"""What the API server says, as bytes, and what it means: objects, lines of a watch, refusals."""
+"""What the API server says, as bytes, and what it means: objects, lines of a watch, refusals.
 
-from __future__ import annotations
+Bytes are within bounds, lines come within a time, and whatever else a connection ends in is `Unreachable`.
+"""
 
-from collections.abc import Mapping
+import asyncio
+import time
+from collections.abc import AsyncGenerator, Iterator, Mapping
+from contextlib import aclosing, contextmanager
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import Any, TypeVar
@@ -17,13 +21,19 @@ from .cluster import Answer, ApiError, Change, Gone, Kind, TooMany, Unreachable
 
 T = TypeVar("T", bound=Object)
 
-
 UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 """What decoding ends in. Nested too deep is what a tenant writes into the parameters of a claim."""
 
-
+PAGE_BYTES = 4 * 1024 * 1024
+"""The longest page that is read. etcd takes objects of 1.5 MiB; as JSON they may be six times as long."""
+OBJECT_BYTES = 32 * 1024 * 1024
+"""The longest object that is read."""
 LONGEST_RETRY = 300.0
 """Seconds: a server that asks for more is asked again nevertheless."""
+
+
+class TooLarge(Exception):  # noqa: N818 - what it is, not that it failed
+    """A page is longer than is read at once."""
 
 
 class Cause(Slim, kw_only=True):
@@ -57,12 +67,39 @@ class Line(Slim, kw_only=True):
     object: msgspec.Raw = msgspec.Raw(b"{}")
 
 
-class _Version(Slim, kw_only=True):
-    resourceVersion: str = ""
+@contextmanager
+def transport() -> Iterator[None]:
+    """Whatever a connection ends in is `Unreachable`."""
+    try:
+        yield
+    except (httpx2.HTTPError, httpx2.StreamError, httpx2.InvalidURL, TimeoutError, OSError) as error:
+        raise Unreachable(str(error) or type(error).__name__) from error
 
 
-class _Mark(Slim, kw_only=True):
-    metadata: _Version = msgspec.field(default_factory=_Version)
+async def bounded(response: httpx2.Response, most: int) -> bytearray:
+    """The body of RESPONSE. Raises `TooLarge` where it has more bytes than MOST; no more is read then."""
+    text = bytearray()
+    async for chunk in response.aiter_bytes():
+        text += chunk
+        if len(text) > most:
+            raise TooLarge
+    return text
+
+
+async def lines(response: httpx2.Response, ends: float) -> AsyncGenerator[bytes, None]:
+    """The lines of a watch: split at newlines only, and given up at the moment ENDS."""
+    rest = b""
+    async with aclosing(response.aiter_bytes()) as chunks:
+        while True:
+            try:
+                async with asyncio.timeout(max(ends - time.monotonic(), 0)):
+                    chunk = await anext(chunks)
+            except StopAsyncIteration:
+                return
+            *whole, rest = (rest + chunk).split(b"\n")
+            for line in whole:
+                if line.strip():
+                    yield line
 
 
 def change(text: bytes, kind: Kind[T]) -> Change[T]:
@@ -72,7 +109,7 @@ def change(text: bytes, kind: Kind[T]) -> Change[T]:
         refused = decode(bytes(line.object), Refusal, kind)
         raise _mapped(refused.code, refused, 0.0)
     if line.type == "BOOKMARK":  # an object of the kind with nothing in it, null lists where the kind has lists
-        version = decode(bytes(line.object), _Mark, kind).metadata.resourceVersion
+        version = decode(bytes(line.object), Object, kind).metadata.resourceVersion
         return Change(line.type, kind.model(metadata=Metadata(resourceVersion=version)))
     if line.type not in {"ADDED", "MODIFIED", "DELETED"}:
         raise ApiError(f"{kind.plural}: a watch said {line.type!r}")
