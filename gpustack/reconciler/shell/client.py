@@ -28,21 +28,8 @@ from yaml import YAMLError
 
 from ... import __version__
 from ...api.objects import ListOf, Object
-from . import wire
-from .cluster import (
-    EVERYTHING,
-    Answer,
-    ApiError,
-    Body,
-    Change,
-    Gone,
-    Kind,
-    Listing,
-    Selection,
-    Unreachable,
-    leaned,
-    within,
-)
+from . import cluster, wire
+from .cluster import EVERYTHING, Answer, ApiError, Body, Change, Gone, Kind, Listing, Selection, Unreachable
 from .login import Login, spoken
 from .wire import OBJECT_BYTES, PAGE_BYTES, TooLarge, bounded, lines, transport
 
@@ -167,8 +154,8 @@ class Client:
                     limit = max(limit // 8, 1)
                     continue
                 page = wire.decode(text, ListOf[kind.model], kind)  # type: ignore[name-defined]
-                items += leaned(kind, page.items)
-            within(kind, len(items))
+                items += cluster.leaned(kind, page.items)
+            cluster.within(kind, len(items))
             if not page.metadata.continue_:
                 return Listing(tuple(items), page.metadata.resourceVersion, date)
             asked = {**asked, "continue": page.metadata.continue_}

@@ -6,13 +6,11 @@ this machine's steady clock; this machine's own date is never asked. A time that
 steady clock's alone; it counts while the machine sleeps.
 """
 
-from __future__ import annotations
-
 import random
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 
 from .cluster import ApiError
 
@@ -40,19 +38,18 @@ class Clock:
 
     def observe(self, date: datetime | None) -> None:
         """An answer that came just now carried DATE. Dates have whole seconds, so an older one may be the same time."""
-        if date is None:
+        if date is None or (self.known and 0 <= (self.now() - date).total_seconds() <= self.slack):
             return
-        now = self.monotonic()
-        if self._base is not None:
-            behind = (self._base + timedelta(seconds=now - self._at) - date).total_seconds()
-            if 0 <= behind <= self.slack:
-                return
-        self._base, self._at = date, now
+        self._base, self._at = date, self.monotonic()
 
     @property
     def known(self) -> bool:
         """Whether anything has been observed."""
         return self._base is not None
+
+    def stamp(self) -> str:
+        """The API server's time as a MicroTime of the API has it."""
+        return self.now().astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
     def now(self) -> datetime:
         """The API server's time. Before the first answer nobody knows it."""

@@ -6,13 +6,11 @@ dropped is counted, and is in the log anyway. They are sent beside the passes: a
 holds up nothing else.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections import deque
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from datetime import UTC
+from math import inf
 
 from ...api import keys
 from ..core.actions import Tell
@@ -49,7 +47,8 @@ class Events:
     _queue: deque[dict[str, object]] = field(default_factory=deque)
     _waiting: asyncio.Event = field(default_factory=asyncio.Event)
     _told: dict[tuple[str, str], tuple[str, float]] = field(default_factory=dict)
-    _left: float = field(default=-1.0)
+    _left: float = inf
+    """Of `burst`, how many may be sent at the moment `_at`."""
     _at: float = 0.0
 
     def tell(self, tells: Iterable[Tell]) -> None:
@@ -94,8 +93,6 @@ class Events:
 
     def _take(self) -> bool:
         now = self.clock.monotonic()
-        if self._left < 0:
-            self._left, self._at = float(self.burst), now
         self._left = min(self._left + (now - self._at) * self.refill, float(self.burst))
         self._at = now
         if self._left < 1:
@@ -104,12 +101,11 @@ class Events:
         return True
 
     def _body(self, tell: Tell) -> dict[str, object]:
-        at = self.clock.now().astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
         regarding = {"apiVersion": "v1", "kind": "Node", "name": tell.node, "uid": self.uid(tell.node)}
         prefix = tell.node[:200].rstrip(".-")  # a name may not have a dot before the dash
         return {
             "metadata": {"generateName": f"{prefix}-", "namespace": NAMESPACE},
-            "eventTime": at,
+            "eventTime": self.clock.stamp(),
             "reportingController": f"{keys.DOMAIN}/reconciler",
             "reportingInstance": brief(self.identity, 128),
             "action": "Reconcile",

@@ -6,8 +6,6 @@ Deployments of our namespace. Pods of nodes are listed when a pass asks for a no
 is: a node that can't be asked delays no other.
 """
 
-from __future__ import annotations
-
 import asyncio
 import sys
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
@@ -17,8 +15,7 @@ from typing import Any, TypeVar
 
 from ...api import keys
 from ...api.daemon_sets import ControllerRevision, DaemonSet
-from ...api.node_policy import NodePolicy
-from ...api.objects import ConfigMap, Deployment, Lease, Node
+from ...api.objects import Deployment, Object
 from ...api.pods import Pod
 from ..core import engine, evictions
 from ..core.engine import Wanted
@@ -28,27 +25,12 @@ from ..core.record import Entry
 from ..core.sharing import PREFIX
 from ..core.snapshot import Announced, DriverSet, Kept, Precheck, Seen, Snapshot
 from ..core.view import operations, uses_of, view
+from . import cluster
 from .clock import Clock
-from .cluster import (
-    CLAIMS,
-    CONFIG_MAPS,
-    DAEMONSETS,
-    DEPLOYMENTS,
-    LEASES,
-    NODES,
-    PODS,
-    POLICIES,
-    REVISIONS,
-    ApiError,
-    Cluster,
-    Kind,
-    NotFound,
-    Selection,
-    Unreachable,
-)
+from .cluster import ApiError, Cluster, Kind, NotFound, Selection
 from .lean import Interest, free_claims, interest
 from .log import Log
-from .refusals import UNTRIED, Refusals, busy, by_budget, evict, why
+from .refusals import UNTRIED, Refusals, by_budget, evict, unheard, why
 from .watch import Sleep, Watch
 
 DRIVER = "app.kubernetes.io/component=nvidia-driver"
@@ -64,6 +46,7 @@ COUNTED_FOR = timedelta(minutes=3)
 after which a pass looks again where nothing happens, as a node is counted in one and begun in the next."""
 
 A = TypeVar("A")
+T = TypeVar("T", bound=Object)
 
 
 @dataclass(frozen=True)
@@ -97,35 +80,35 @@ class Sources:
     seen: Seen = field(default_factory=Seen)
     watches: list[Watch[Any]] = field(default_factory=list, init=False)
     """All of them."""
-    _claims: str = CLAIMS.version
+    _claims: str = "v1"
     _used: dict[str, tuple[int, datetime]] = field(default_factory=dict)
     kept: Kept = field(default_factory=Kept)
     _read: dict[str, datetime] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         inside = self.namespace
-        self.nodes: Watch[Node] = self._watch(NODES, Selection())
-        self.policies: Watch[NodePolicy] = self._watch(POLICIES, Selection())
-        self.daemon_sets: Watch[DaemonSet] = self._watch(DAEMONSETS, Selection(inside, DRIVER))
-        self.revisions: Watch[ControllerRevision] = self._watch(REVISIONS, Selection(inside, DRIVER))
-        self.deployments: Watch[Deployment] = self._watch(DEPLOYMENTS, Selection(inside))
-        self.drivers: Watch[Pod] = self._watch(PODS, Selection(inside, DRIVER))
-        self.validators: Watch[Pod] = self._watch(PODS, Selection(inside, VALIDATORS))
-        self.mig_managers: Watch[Pod] = self._watch(PODS, Selection(inside, MIG_MANAGER))
-        self.layouts: Watch[ConfigMap] = self._watch(
-            CONFIG_MAPS, Selection(inside, fields=f"metadata.name={keys.LAYOUTS}")
-        )
-        self.pullers: Watch[Pod] = self._watch(PODS, Selection(inside, keys.IMAGES))
+        self.nodes = self._watch(cluster.NODES, Selection())
+        self.policies = self._watch(cluster.POLICIES, Selection())
+        self.daemon_sets = self._watch(cluster.DAEMONSETS, Selection(inside, DRIVER))
+        self.revisions = self._watch(cluster.REVISIONS, Selection(inside, DRIVER))
+        self.deployments = self._watch(cluster.DEPLOYMENTS, Selection(inside))
+        self.drivers = self._watch(cluster.PODS, Selection(inside, DRIVER))
+        self.validators = self._watch(cluster.PODS, Selection(inside, VALIDATORS))
+        self.mig_managers = self._watch(cluster.PODS, Selection(inside, MIG_MANAGER))
+        layouts = Selection(inside, fields=f"metadata.name={keys.LAYOUTS}")
+        self.layouts = self._watch(cluster.CONFIG_MAPS, layouts)
+        self.pullers = self._watch(cluster.PODS, Selection(inside, keys.IMAGES))
 
         shared = Selection(self.maintenance)
-        self.shared: Watch[Lease] | None = self._watch(LEASES, shared) if self.maintenance else None
+        self.shared = self._watch(cluster.LEASES, shared) if self.maintenance else None
         where, _, name = self.kured.partition("/")
         locks = Selection(where, fields=f"metadata.name={name}")
-        self.locks: Watch[DaemonSet] | None = self._watch(DAEMONSETS, locks) if self.kured else None
+        self.locks = self._watch(cluster.DAEMONSETS, locks) if self.kured else None
 
-    def _watch(self, kind: Kind[Any], which: Selection) -> Watch[Any]:
-        self.watches.append(Watch(self.cluster, kind, which, self.clock, self.log, self.changed, self.sleep))
-        return self.watches[-1]
+    def _watch(self, kind: Kind[T], which: Selection) -> Watch[T]:
+        made = Watch(self.cluster, kind, which, self.clock, self.log, self.changed, self.sleep)
+        self.watches.append(made)
+        return made
 
     @property
     def synced(self) -> bool:
@@ -148,6 +131,7 @@ class Sources:
         now, nodes, validators = self.clock.now(), self.nodes.all(), self.validators.all()
         shared = [each for each in self.shared.all() if each.name.startswith(PREFIX)] if self.shared else []
         self.refusals.forget(now)
+        pods = self.refusals.pods
         remembered = ((node.name, self.refusals.blocked(node.uid, now)) for node in nodes if self.refusals.nodes)
         return Snapshot(
             now=now,
@@ -173,10 +157,10 @@ class Sources:
             paused=paused,
             foreign=foreign(self.deployments.all()),
             seen=self.seen,
-            backoff=self.refusals.backoff(),
+            backoff={uid: each.until for uid, each in pods.items()},
             came_again=self.refusals.came_again(),
-            refusals=self.refusals.texts(),
-            by_budgets=self.refusals.by_budgets(),
+            refusals={uid: each.text for uid, each in pods.items()},
+            by_budgets=frozenset(uid for uid, each in pods.items() if each.budget),
             kept=self.kept,
         )
 
@@ -190,8 +174,8 @@ class Sources:
         unread = {node: each for node, each in listed.items() if isinstance(each, str)}
         held = await self._held(pods.values())
         known = replace(known, pods=pods, unread=unread, claims=held, kept=wanted.kept)
-        asked = {node.uid: known.now for node in known.nodes if node.name in listed}
-        self._read = {node.uid: at for node in known.nodes if (at := {**self._read, **asked}.get(node.uid))}
+        read = self._read | {node.uid: known.now for node in known.nodes if node.name in listed}
+        self._read = {node.uid: read[node.uid] for node in known.nodes if node.uid in read}
         self._count(known)
         prechecks = {**known.prechecks, **await self._try(known, wanted.candidates)}
         return replace(known, used=self._fresh(known.now), prechecks=prechecks)
@@ -285,7 +269,7 @@ class Sources:
             except ApiError as error:
                 if UNTRIED in str(error):
                     continue  # whether it lets the pod go is known once the pod is told to
-                if isinstance(error, Unreachable) or busy(error):  # nobody has looked at it
+                if unheard(error):
                     return Precheck(unknown=f"whether {pod.key} can be evicted is not known: {error}")
                 blockers.append(f"{pod.key}: {why(error)}")
                 budgets = budgets and by_budget(error)
@@ -329,13 +313,11 @@ def driver_sets(sets: Iterable[DaemonSet], revisions: Iterable[ControllerRevisio
     made = []
     for of in sets:
         newest = max(owned.get(of.uid, ()), key=lambda each: each.revision, default=None)
-        lags = of.status.observedGeneration < of.metadata.generation
-        made.append(DriverSet(of, "" if newest is None or lags else _hash(newest, of)))
+        mark = ""
+        if newest is not None and of.status.observedGeneration >= of.metadata.generation:
+            mark = newest.labels.get(keys.HASH) or newest.name.removeprefix(f"{of.name}-")
+        made.append(DriverSet(of, mark))
     return tuple(made)
-
-
-def _hash(revision: ControllerRevision, of: DaemonSet) -> str:
-    return revision.labels.get(keys.HASH) or revision.name.removeprefix(f"{of.name}-")
 
 
 def by_node(pods: Iterable[Pod]) -> Mapping[str, Sequence[Pod]]:

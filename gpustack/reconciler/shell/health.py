@@ -6,8 +6,6 @@ anybody keep others out by connections that say nothing: where there are too man
 The kubelet's probes have a port of their own besides: what they find must not depend on who scrapes metrics.
 """
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 from collections import Counter
@@ -50,7 +48,8 @@ class Health:
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         transport = writer.transport
-        self._open[transport] = _address(writer)
+        peer = writer.get_extra_info("peername")
+        self._open[transport] = str(peer[0]) if peer else ""
         self._make_room()
         try:
             async with asyncio.timeout(self.seconds):
@@ -84,12 +83,6 @@ class Health:
         page = self.pages.get(line[1].partition("?")[0])
         status, text = page() if page else (404, "not found\n")
         return _page(status, text, body=line[0] == "GET")
-
-
-def _address(writer: asyncio.StreamWriter) -> str:
-    """Whose the connection is."""
-    peer = writer.get_extra_info("peername")
-    return str(peer[0]) if peer else ""
 
 
 def _page(status: int, text: str, *, body: bool = True) -> bytes:

@@ -5,8 +5,6 @@ hundreds of them. What is kept of a pod is what a rule looks at; each page of a 
 asked for (client.py), so memory is bounded whatever tenants do.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection
 from dataclasses import dataclass, field, replace
 

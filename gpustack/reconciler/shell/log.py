@@ -1,22 +1,16 @@
 """Logs: one JSON object a line, so that what happened on a node is one query away."""
 
-from __future__ import annotations
-
 import json
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any, Literal, TextIO
+from typing import Any, Literal, TextIO, get_args
 
 import msgspec
 
 Level = Literal["debug", "info", "warning", "error"]
-LEVELS: tuple[Level, ...] = ("debug", "info", "warning", "error")
-
-
-def _wall() -> datetime:
-    return datetime.now(UTC)
+LEVELS: tuple[Level, ...] = get_args(Level)
 
 
 @dataclass
@@ -25,7 +19,7 @@ class Log:
 
     level: Level = "info"
     stream: TextIO | None = field(default_factory=lambda: sys.stderr)
-    now: Callable[[], datetime] = _wall
+    now: Callable[[], datetime] = lambda: datetime.now(UTC)
 
     def debug(self, message: str, **fields: Any) -> None:
         """For who looks for a defect."""
@@ -44,11 +38,9 @@ class Log:
         self._write("error", message, fields)
 
     def _write(self, level: Level, message: str, fields: dict[str, Any]) -> None:
-        if LEVELS.index(level) < LEVELS.index(self.level):
+        if self.stream is None or LEVELS.index(level) < LEVELS.index(self.level):
             return
         line = {"time": self.now(), "level": level, "message": message, **fields}
-        if self.stream is None:
-            return
         try:
             self.stream.write(f"{_json(line)}\n")
             self.stream.flush()

@@ -4,8 +4,6 @@ Solves: a token with a line break is printed by the HTTP library that refuses it
 holds instead of a token ends in whatever Python raises.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import AsyncGenerator
 from typing import Any

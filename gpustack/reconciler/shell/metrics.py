@@ -4,8 +4,6 @@ By hand: the format is a few lines, and its library is a quarter of the program'
 for open operations only (reconciler.md A9): a fleet of 5,000 nodes is not 5,000 series.
 """
 
-from __future__ import annotations
-
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence

@@ -4,8 +4,6 @@ Nodes are independent: what is to be done on one happens in order and stops at i
 the others (reconciler.md I19). Nothing is tried twice here; the next pass decides anew from what there is then.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -16,13 +14,14 @@ import msgspec
 from ...api import keys
 from ..core.actions import Action, Decision, DeletePod, Evict, HoldLease, PatchNode, PatchStatus, WriteLayouts
 from ..core.sharing import PREFIX
-from .cluster import CONFIG_MAPS, LEASES, NODES, PODS, POLICIES, ApiError, Cluster, Conflict, NotFound, Selection
-from .cluster import Unreachable as NoAnswer
+from . import cluster
+from .cluster import Answer, ApiError, Cluster, Conflict, NotFound, Selection, Unreachable
 from .events import Events
 from .gather import Sources
 from .lease import Admission, Elector, NotLeadingError
 from .log import Log
-from .refusals import busy, evict, why
+from .refusals import evict, unheard, why
+from .watch import Watch
 
 A = TypeVar("A")
 
@@ -40,7 +39,7 @@ class Outcome:
     @property
     def trouble(self) -> bool:
         """Whether something failed that says nothing about one object: the next pass is to wait a little."""
-        return any(isinstance(each, NoAnswer) or busy(each) or each.status >= 500 for each in self.failed.values())
+        return any(unheard(each) or each.status >= 500 for each in self.failed.values())
 
 
 @dataclass
@@ -81,17 +80,12 @@ class Performer:
 
     async def _announce(self, lanes: dict[str, list[Action]], outcome: Outcome) -> Mapping[str, Admission]:
         """Announce the admissions in LANES, all in one write. If that fails, none of them is made."""
-        firsts = [
-            action
-            for actions in lanes.values()
-            for action in actions
-            if isinstance(action, PatchNode) and action.admits
-        ]
+        firsts = [each for lane in lanes.values() for each in lane if isinstance(each, PatchNode) and each.admits]
         admissions = {
-            action.uid: Admission(
-                action.node, action.admits, action.resource_version, action.install, action.again, action.policy[:8]
+            each.uid: Admission(
+                each.node, each.admits, each.resource_version, each.install, each.again, each.policy[:8]
             )
-            for action in firsts
+            for each in firsts
         }
         if not admissions:
             return {}
@@ -109,7 +103,7 @@ class Performer:
     def _known(admission: Admission, outcome: Outcome) -> bool:
         """Whether the API server said what became of an admission."""
         error = outcome.failed.get(admission.node)
-        return error is None or not (isinstance(error, NoAnswer) or error.status >= 500)
+        return error is None or not (isinstance(error, Unreachable) or error.status >= 500)
 
     async def _lane(self, lane: str, actions: Sequence[Action], outcome: Outcome, slots: asyncio.Semaphore) -> None:
         async with slots:
@@ -143,12 +137,8 @@ class Performer:
             await self._status(action)
 
     async def _patch_node(self, action: PatchNode) -> None:
-        try:
-            answer = await self._send(self.cluster.patch(NODES, action.node, action.body()))
-        except (Conflict, NotFound):
-            await self.sources.nodes.reread(action.node)
-            raise
-        self.sources.nodes.learn(answer)
+        request = self.cluster.patch(cluster.NODES, action.node, action.body())
+        await self._write(self.sources.nodes, action.node, request)
         self.sources.refusals.written(action.uid)
         self.log.info(action.why, node=action.node, **_changes(action))
         self.finished(action)
@@ -156,7 +146,7 @@ class Performer:
     async def _evict(self, action: Evict, outcome: Outcome) -> None:
         """Read the pod first: an eviction that names another UID is refused and uses up the budget (A11)."""
         which = Selection(action.namespace, fields=f"metadata.name={action.name}")
-        listing = await self._send(self.cluster.list(PODS, which))
+        listing = await self._send(self.cluster.list(cluster.PODS, which))
         pod = next((each for each in listing.items if each.uid == action.uid), None)
         if pod is None or pod.terminating:
             return
@@ -168,7 +158,7 @@ class Performer:
             raise
         except ApiError as error:
             refused = self.sources.refusals.refuse(pod.uid, error, self.sources.clock.now())
-            if busy(error) or isinstance(error, NoAnswer):  # it says nothing about this pod: the others are asked, too
+            if unheard(error):  # it says nothing about this pod: the others are asked, too
                 outcome.failed[action.node] = error
             outcome.refused += 1
             self.log.warning("eviction refused", node=action.node, pod=pod.key, why=why(error), tries=refused.tries)
@@ -180,11 +170,11 @@ class Performer:
     async def _delete(self, action: DeletePod) -> None:
         try:
             where = {"namespace": action.namespace, "uid": action.uid, "version": action.version}
-            await self._send(self.cluster.delete(PODS, action.name, **where))
+            await self._send(self.cluster.delete(cluster.PODS, action.name, **where))
         except (NotFound, Conflict):
             return  # it is gone, another one is there, or it has changed: the next pass looks
         except ApiError as error:
-            if not (busy(error) or isinstance(error, NoAnswer | NotLeadingError)):
+            if not (unheard(error) or isinstance(error, NotLeadingError)):
                 self.sources.refusals.refuse(action.uid, error, self.sources.clock.now())  # others have their turn
             raise
         self.log.info("deleted", node=action.node, pod=f"{action.namespace}/{action.name}", why=action.why)
@@ -196,41 +186,37 @@ class Performer:
             return
         metadata = {"resourceVersion": policy.metadata.resourceVersion, "uid": policy.uid}
         body = {"metadata": metadata, "status": changes}
-        try:
-            answer = await self._send(self.cluster.patch(POLICIES, policy.name, body, subresource="status"))
-        except (Conflict, NotFound):
-            await self.sources.policies.reread(policy.name)
-            raise
-        self.sources.policies.learn(answer)
+        request = self.cluster.patch(cluster.POLICIES, policy.name, body, subresource="status")
+        await self._write(self.sources.policies, policy.name, request)
 
     async def _layouts(self, action: WriteLayouts) -> None:
         where = action.namespace
-        try:
-            answer = await self._send(self.cluster.patch(CONFIG_MAPS, keys.LAYOUTS, action.body(), namespace=where))
-        except (Conflict, NotFound):
-            await self.sources.layouts.reread(keys.LAYOUTS, where)
-            raise
-        self.sources.layouts.learn(answer)
+        request = self.cluster.patch(cluster.CONFIG_MAPS, keys.LAYOUTS, action.body(), namespace=where)
+        await self._write(self.sources.layouts, keys.LAYOUTS, request)
         self.sources.refusals.written(keys.LAYOUTS)
         self.log.info("wrote the layouts that the MIG managers read", config_map=f"{where}/{keys.LAYOUTS}")
 
     async def _hold(self, action: HoldLease) -> None:
         """Take, hold or give back the Lease of a node, as it was seen: whoever was faster has it."""
         name, where, spec = f"{PREFIX}{action.node}", self.sources.maintenance, dict(action.spec)
-        owner = {"apiVersion": "v1", "kind": "Node", "name": action.node, "uid": action.uid}
         if (shared := self.sources.shared) is None:
             return
+        if action.version:
+            body = {"metadata": {"resourceVersion": action.version}, "spec": spec}
+            request = self.cluster.patch(cluster.LEASES, name, body, namespace=where)
+        else:
+            owner = {"apiVersion": "v1", "kind": "Node", "name": action.node, "uid": action.uid}
+            body = {"metadata": {"name": name, "ownerReferences": [owner]}, "spec": spec}
+            request = self.cluster.create(cluster.LEASES, body, namespace=where)
+        await self._write(shared, name, request)
+
+    async def _write(self, watch: Watch[Any], name: str, request: Coroutine[Any, Any, Answer]) -> None:
+        """Make REQUEST of the object NAME. What came of it WATCH learns at once; it reads again what it had wrong."""
         try:
-            if action.version:
-                body = {"metadata": {"resourceVersion": action.version}, "spec": spec}
-                answer = await self._send(self.cluster.patch(LEASES, name, body, namespace=where))
-            else:
-                body = {"metadata": {"name": name, "ownerReferences": [owner]}, "spec": spec}
-                answer = await self._send(self.cluster.create(LEASES, body, namespace=where))
+            watch.learn(await self._send(request))
         except (Conflict, NotFound):
-            await shared.reread(name)
+            await watch.reread(name)
             raise
-        shared.learn(answer)
 
     async def _send(self, request: Coroutine[Any, Any, A]) -> A:
         """A request while we lead, and no longer."""
@@ -242,7 +228,7 @@ class Performer:
                     raise NotLeadingError("the Lease is not ours any more")
                 return await request
         except TimeoutError:
-            raise NoAnswer(f"no answer within {seconds:.0f} s") from None
+            raise Unreachable(f"no answer within {seconds:.0f} s") from None
 
 
 def difference(before: Any, after: Mapping[str, Any]) -> dict[str, Any]:

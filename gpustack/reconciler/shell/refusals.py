@@ -5,8 +5,6 @@ and each node whose evictions were tried for nothing, has a back-off of its own 
 make room for others. In memory only: after a restart everything may be asked once more.
 """
 
-from __future__ import annotations
-
 import random
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -59,7 +57,7 @@ class Refusals:
         """The pod with UID POD was not evicted, or not deleted."""
         seconds = error.retry_after if isinstance(error, TooMany) else 0.0
         tries, until = self._next(self.pods.get(pod), now, seconds)
-        if busy(error) or isinstance(error, Unreachable):
+        if unheard(error):
             until = now  # nobody has looked at it: that is no word on the pod
         self.pods[pod] = Refused(why(error), tries, until, by_budget(error))
         return self.pods[pod]
@@ -78,8 +76,7 @@ class Refusals:
         """
         before = self.writes.get(node)
         tries, until = self._next(before, now, 0.0)
-        passing = isinstance(error, (Conflict, Unreachable)) or busy(error)
-        if passing and tries <= PASSING:
+        if (isinstance(error, Conflict) or unheard(error)) and tries <= PASSING:
             until = now
         what = "it" if node == keys.LAYOUTS else "the node"
         self.writes[node] = Refused(f"the API server does not let {what} be changed: {why(error)}", tries, until)
@@ -113,18 +110,6 @@ class Refusals:
         self.pods.pop(uid, None)
         self.nodes.pop(uid, None)
 
-    def backoff(self) -> Mapping[str, datetime]:
-        """Until when not to ask for a pod again."""
-        return {uid: each.until for uid, each in self.pods.items()}
-
-    def texts(self) -> Mapping[str, str]:
-        """Why a pod was refused."""
-        return {uid: each.text for uid, each in self.pods.items()}
-
-    def by_budgets(self) -> frozenset[str]:
-        """The pods that a PodDisruptionBudget refused."""
-        return frozenset(uid for uid, each in self.pods.items() if each.budget)
-
     def blocked(self, node: str, now: datetime) -> Precheck | None:
         """What the last trial on NODE found, while it is not to be repeated."""
         refused = self.nodes.get(node)
@@ -147,10 +132,11 @@ class Refusals:
         return tries, now + span(max(seconds, at_least))
 
 
-def busy(error: ApiError) -> bool:
-    """Whether the API server has no time, and nobody has looked at the request. A webhook that refuses answers 429,
-    too, as KubeVirt's does for its virtual machines: it denies the request, and says why."""
-    return isinstance(error, TooMany) and not error.causes and DENIED not in str(error)
+def unheard(error: ApiError) -> bool:
+    """Whether nobody has looked at the request: there was no answer, or the API server has no time. A webhook that
+    refuses answers 429, too, as KubeVirt's does for its virtual machines: it denies the request, and says why."""
+    busy = isinstance(error, TooMany) and not error.causes and DENIED not in str(error)
+    return busy or isinstance(error, Unreachable)
 
 
 def by_budget(error: ApiError) -> bool:

@@ -4,8 +4,6 @@ Solves: watches end, are answered twice, late or not at all, and grow too old. T
 is written carries the version that it was decided on, so a store that lags costs a conflict and nothing else.
 """
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 from collections.abc import Awaitable, Callable
@@ -116,9 +114,9 @@ class Watch(Generic[T]):
         if news:
             self.changed()
 
-    async def reread(self, name: str, namespace: str = "") -> None:
+    async def reread(self, name: str) -> None:
         """Read one object: what we believed of it was wrong."""
-        namespace = namespace or self.which.namespace
+        namespace = self.which.namespace
         which = Selection(namespace, self.which.labels, f"metadata.name={name}")
         with contextlib.suppress(ApiError):
             listing = await self.cluster.list(self.kind, which)
