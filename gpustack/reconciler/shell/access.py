@@ -5,7 +5,7 @@ happened to. So the program does not start without all of them, and says which a
 """
 
 import asyncio
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ...api import keys
@@ -31,19 +31,16 @@ class Right:
     namespace: str = ""
     name: str = ""
 
-    def attributes(self, namespace: str) -> dict[str, str]:
+    def attributes(self) -> dict[str, str]:
         """As a review asks for it."""
-        space = namespace if self.namespace == OURS else self.namespace
         made = {"verb": self.verb, "group": self.kind.group, "version": self.kind.version, "resource": self.kind.plural}
-        made |= {"subresource": self.subresource, "namespace": space, "name": self.name}
+        made |= {"subresource": self.subresource, "namespace": self.namespace, "name": self.name}
         return {key: value for key, value in made.items() if value}
 
-    def text(self, namespace: str) -> str:
-        """In words."""
+    def __str__(self) -> str:
         of = f"{self.kind.plural}/{self.subresource}" if self.subresource else self.kind.plural
         group = f".{self.kind.group}" if self.kind.group else ""
-        space = namespace if self.namespace == OURS else self.namespace
-        return f"{self.verb} {of}{group}" + (f" in {space}" if space else "")
+        return f"{self.verb} {of}{group}" + (f" in {self.namespace}" if self.namespace else "")
 
 
 RIGHTS: tuple[Right, ...] = (
@@ -76,14 +73,15 @@ async def missing(client: Cluster, namespace: str, maintenance: str = "", kured:
     shared += [Right(verb, cluster.DAEMONSETS, namespace=where, name=name) for verb in ("list", "watch") if kured]
 
     async def denied(right: Right) -> str:
-        review = {"spec": {"resourceAttributes": right.attributes(namespace)}}
+        review = {"spec": {"resourceAttributes": right.attributes()}}
         try:
             answer = await client.create(REVIEWS, review)
         except Forbidden:
             return ""  # it may not ask: what is missing will show
         status = answer.body.get("status")
         if not isinstance(status, dict):
-            raise ApiError(f"the API server does not say whether one may {right.text(namespace)}")
-        return "" if status.get("allowed") else right.text(namespace)
+            raise ApiError(f"the API server does not say whether one may {right}")
+        return "" if status.get("allowed") else str(right)
 
-    return [text for text in await asyncio.gather(*(denied(right) for right in (*RIGHTS, *shared))) if text]
+    ours = (replace(each, namespace=namespace) if each.namespace == OURS else each for each in RIGHTS)
+    return [text for text in await asyncio.gather(*map(denied, (*ours, *shared))) if text]

@@ -6,7 +6,7 @@ asked for (client.py), so memory is bounded whatever tenants do.
 """
 
 from collections.abc import Collection
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 from ...api import keys
 from ...api.objects import Claim, Metadata
@@ -29,8 +29,8 @@ TOO_MANY = "(more claims than are read)"
 class Interest:
     """What the rules of the moment look at in pods beyond what they always do: label keys, names of resources."""
 
-    labels: Collection[str] = field(default_factory=frozenset)
-    resources: Collection[str] = field(default_factory=frozenset)
+    labels: Collection[str]
+    resources: Collection[str]
 
     def pods(self) -> Kind[Pod]:
         """Pods of anybody, lean, without those that have ended."""
@@ -40,7 +40,9 @@ class Interest:
         """POD without what nobody looks at; None where it has ended."""
         if pod.finished:
             return None
-        labels = {"app", keys.DRAIN_SKIP, *self.labels}
+        labels, claims = {"app", keys.DRAIN_SKIP, *self.labels}, sorted(set(pod.claims))
+        if len(claims) > MOST_CLAIMS:
+            claims[MOST_CLAIMS:] = [TOO_MANY]
         metadata = Metadata(
             name=pod.metadata.name,
             namespace=pod.metadata.namespace,
@@ -59,7 +61,7 @@ class Interest:
             nodeSelector={key: value for key, value in pod.spec.nodeSelector.items() if key == CLIENT},
             containers=self._asks(pod),
             volumes=[Volume(emptyDir={})] if any(each.emptyDir is not None for each in pod.spec.volumes) else [],
-            resourceClaims=[PodResourceClaim(resourceClaimName=name) for name in _claims(pod)],
+            resourceClaims=[PodResourceClaim(resourceClaimName=name) for name in claims],
             terminationGracePeriodSeconds=pod.spec.terminationGracePeriodSeconds,
         )
         return Pod(metadata=metadata, spec=spec, status=PodStatus(phase=pod.status.phase))
@@ -73,11 +75,6 @@ class Interest:
                 names |= {next((name for name in wanted if name.startswith(RESOURCES)), "")}
         limits = dict.fromkeys(sorted(names - {""})[:MOST_CLAIMS], "1")
         return [Container(resources=Requirements(limits=limits))] if limits else []
-
-
-def _claims(pod: Pod) -> list[str]:
-    names = sorted(set(pod.claims))
-    return names if len(names) <= MOST_CLAIMS else [*names[:MOST_CLAIMS], TOO_MANY]
 
 
 def interest(selections: Collection[str], resources: Collection[str]) -> Interest:

@@ -12,15 +12,13 @@ fence works only as long as there is time to renew, what it settles is taken out
 admission is announced stands in the ledger there.
 """
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import secrets
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar
 
 import msgspec
 
@@ -29,7 +27,7 @@ from ...api.objects import Lease
 from ..core import record
 from ..core.snapshot import Announced, Seen
 from .clock import Clock
-from .cluster import LEASES, NODES, ApiError, Cluster, Conflict, NotFound, Selection, Unreachable
+from .cluster import LEASES, NODES, Answer, ApiError, Cluster, Conflict, NotFound, Selection, Unreachable
 from .log import Log
 
 NAME = "gpustack-reconciler"
@@ -83,10 +81,10 @@ class Terms:
     retry: float = 5.0
 
     @classmethod
-    def lasting(cls, seconds: int) -> Terms:
+    def lasting(cls, seconds: int) -> Self:
         """In the same proportions, for another duration."""
-        usual = cls()
-        return cls(seconds, usual.deadline * seconds / usual.duration, usual.retry * seconds / usual.duration)
+        part = seconds / cls.duration
+        return cls(seconds, cls.deadline * part, cls.retry * part)
 
 
 @dataclass
@@ -105,12 +103,13 @@ class Elector:
     seen: Lease | None = None
     contact: float = float("-inf")
     """When the Lease was last read or written, by the steady clock."""
+    admitting: Mapping[str, Admission] = field(default_factory=dict)
+    """Announced admissions by node UID, as last seen in the Lease."""
     _unchanged: float = 0.0
     """Since when the Lease has been seen as it is."""
     _until: float = float("-inf")
     _unanswered: bool = False
     """Whether it isn't known what became of our last write."""
-    _admitting: dict[str, Admission] = field(default_factory=dict)
     _open: dict[str, record.Entry] = field(default_factory=dict)
     _since: dict[str, int] = field(default_factory=dict)
     _gaps: list[tuple[int, int]] = field(default_factory=list)
@@ -134,16 +133,11 @@ class Elector:
         return max(self._until - self.clock.monotonic(), 0.0)
 
     @property
-    def admitting(self) -> Mapping[str, Admission]:
-        """Announced admissions by node UID, as last seen in the Lease."""
-        return self._admitting
-
-    @property
     def announced(self) -> Mapping[str, Announced]:
-        """The same, as a pass takes them."""
+        """The announced admissions as a pass takes them."""
         return {
             uid: Announced(each.install, self._loose[uid].trouble if uid in self._loose else "")
-            for uid, each in self._admitting.items()
+            for uid, each in self.admitting.items()
         }
 
     @property
@@ -188,12 +182,11 @@ class Elector:
         self._open = {
             uid: msgspec.structs.replace(each, before="") if uid in begun else each for uid, each in self._open.items()
         }
-        gone = {
-            uid
+        self._closed = {
+            uid: self._closed.get(uid, now)
             for uid, each in self._open.items()
-            if (op := operations.get(uid)) != "" and not each.lists(op or "") and uid not in self._admitting
+            if (op := operations.get(uid)) != "" and not each.lists(op or "") and uid not in self.admitting
         }
-        self._closed = {uid: self._closed.get(uid, now) for uid in gone}
 
     @property
     def paused(self) -> str:
@@ -232,16 +225,16 @@ class Elector:
             if self.seen is not None and not self._ours and not self._free:
                 return
             try:
-                await self._write(self._admitting)
+                await self._write(self.admitting)
             except (Conflict, NotFound):
-                await self._again(self._admitting)
+                await self._again(self.admitting)
         await self._settle()
 
     async def admit(self, admissions: Mapping[str, Admission]) -> None:
         """Announce ADMISSIONS, by node UID. Raises `ApiError`: then none of them may be made."""
         async with self._lock:
             self._may_admit()
-            wanted = {**self._admitting, **admissions}
+            wanted = {**self.admitting, **admissions}
             at = int(self.clock.now().timestamp())
             self._closed = {uid: since for uid, since in self._closed.items() if uid not in admissions}
             opened = {uid: record.Entry(each.op, at, each.again, each.policy) for uid, each in admissions.items()}
@@ -259,9 +252,9 @@ class Elector:
         """The admissions of UIDS were made, or refused for good."""
         self.leave(uids)
         async with self._lock:
-            if self.leading and uids & self._admitting.keys():
+            if self.leading and uids & self.admitting.keys():
                 with contextlib.suppress(ApiError):  # what stays listed is settled by the next step
-                    await self._write({uid: each for uid, each in self._admitting.items() if uid not in uids})
+                    await self._write({uid: each for uid, each in self.admitting.items() if uid not in uids})
 
     async def release(self) -> None:
         """Let the next one lead at once. What is announced stays for it.
@@ -274,11 +267,8 @@ class Elector:
                 await self._read()
             if not self._ours or self.seen is None:
                 return
-            spec = {"holderIdentity": "", "leaseDurationSeconds": 1, "renewTime": self._time()}
-            notes = {keys.SINCE: _text(self._since)}
-            metadata = {"resourceVersion": self.seen.metadata.resourceVersion, "annotations": notes}
-            body = {"metadata": metadata, "spec": spec}
-            await self.cluster.patch(LEASES, self.name, body, namespace=self.namespace)
+            spec = {"holderIdentity": "", "leaseDurationSeconds": 1, "renewTime": self.clock.stamp()}
+            await self._patch(self.seen, {keys.SINCE: _text(self._since)}, spec)
             self.seen = None
 
     async def give_up(self) -> None:
@@ -321,7 +311,7 @@ class Elector:
             self._unchanged = self.clock.monotonic()
         self.seen = lease
         if lease is not None:  # of one that somebody deleted all goes on that is known
-            self._admitting = admissions_in(lease)
+            self.admitting = admissions_in(lease)
             self._open = _read(lease, keys.LEDGER, dict[str, record.Entry]) or {}
             self._since = _read(lease, keys.SINCE, dict[str, int]) or {}
             self._gaps = _read(lease, keys.AWAY, list[tuple[int, int]]) or []
@@ -346,7 +336,7 @@ class Elector:
             raise NotLeadingError(f"the Lease is held by {self.seen.spec.holderIdentity if self.seen else 'nobody'}")
         if opened:
             self._may_admit()
-        await self._write({**self._admitting, **admitting}, opened)
+        await self._write({**self.admitting, **admitting}, opened)
 
     async def _write(
         self, admitting: Mapping[str, Admission], opened: Mapping[str, record.Entry] | None = None
@@ -355,22 +345,19 @@ class Elector:
         began = self.clock.monotonic()
         over = {uid for uid, since in self._closed.items() if began - since >= CLOSED_FOR}
         ledger = {**{uid: each for uid, each in self._open.items() if uid not in over}, **(opened or {})}
-        spec: dict[str, Any] = {"renewTime": self._time(), "leaseDurationSeconds": self.terms.duration}
+        spec: dict[str, Any] = {"renewTime": self.clock.stamp(), "leaseDurationSeconds": self.terms.duration}
         if not self._ours:
             transitions = (self.seen.spec.leaseTransitions or 0) + 1 if self.seen else 0
             spec |= {"holderIdentity": self.identity, "acquireTime": spec["renewTime"], "leaseTransitions": transitions}
         notes = {keys.ADMITTING: _text(admitting), keys.LEDGER: _text(ledger), keys.SINCE: _text(self._since)}
         notes[keys.AWAY] = _text([[int(at.timestamp()) for at in gap] for gap in self.away])
-        metadata: dict[str, Any] = {"annotations": notes}
         self._unanswered = True
         if self.seen is None:
             there = {key: text for key, text in notes.items() if text}
             made = {"metadata": {"name": self.name, "annotations": there}, "spec": spec}
             answer = await self._soon(self.cluster.create(LEASES, made, namespace=self.namespace))
         else:
-            metadata["resourceVersion"] = self.seen.metadata.resourceVersion
-            body = {"metadata": metadata, "spec": spec}
-            answer = await self._soon(self.cluster.patch(LEASES, self.name, body, namespace=self.namespace))
+            answer = await self._soon(self._patch(self.seen, notes, spec))
         self.clock.observe(answer.date)
         try:
             self._note(msgspec.convert(answer.body, type=Lease))
@@ -378,6 +365,11 @@ class Elector:
             raise Unreachable(f"the Lease: the answer can't be read: {error}") from None
         self._unanswered, self._tries = False, 0
         self._until = began + self.terms.deadline
+
+    def _patch(self, seen: Lease, notes: Mapping[str, str | None], spec: Mapping[str, Any]) -> Awaitable[Answer]:
+        """Write NOTES and SPEC into the Lease, if it is still as it was SEEN."""
+        metadata = {"resourceVersion": seen.metadata.resourceVersion, "annotations": notes}
+        return self.cluster.patch(LEASES, self.name, {"metadata": metadata, "spec": spec}, namespace=self.namespace)
 
     async def _soon(self, request: Awaitable[A], seconds: float = 0.0) -> A:
         """A request that must not take as long as others may."""
@@ -392,7 +384,7 @@ class Elector:
 
         Each by itself, first those that were longest not looked at: a node that can't be fenced holds up no other.
         """
-        waiting = {uid: each for uid, each in self._admitting.items() if uid not in self._under_way}
+        waiting = {uid: each for uid, each in self.admitting.items() if uid not in self._under_way}
         self._loose = {uid: self._loose.get(uid, Loose(self._announced(uid))) for uid in waiting}
         settled = set()
         for uid, loose in sorted(self._loose.items(), key=lambda each: each[1].tried):
@@ -427,11 +419,12 @@ class Elector:
         which = Selection(fields=f"metadata.name={admission.node}")
         listing = await self._soon(self.cluster.list(NODES, which), self.terms.deadline / 4)
         node = next((each for each in listing.items if each.uid == uid), None)
-        if node is None or begun(node.annotations.get(keys.OPERATION), admission.op):
+        open_ = record.readable(record.Operation, node.annotations.get(keys.OPERATION)) if node else None
+        if node is None or (open_ and open_.id == admission.op):
             return True
         if admission.version and node.metadata.resourceVersion != admission.version:
             return True  # the late write carries a version that is no more
-        fence = f"{self.identity} {self._time()} {secrets.token_hex(4)}"
+        fence = f"{self.identity} {self.clock.stamp()} {secrets.token_hex(4)}"
         metadata = {"uid": uid, "annotations": {keys.FENCE: fence}}  # on whatever version there is now
         try:
             request = self.cluster.patch(NODES, admission.node, {"metadata": metadata})
@@ -442,9 +435,6 @@ class Elector:
             return False  # another node by now, or the server gave up among many writes: look again
         self.log.info("an admission that was announced did not happen: fenced", node=admission.node, op=admission.op)
         return True
-
-    def _time(self) -> str:
-        return self.clock.now().astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 
 def admissions_in(lease: Lease | None) -> dict[str, Admission]:
@@ -462,9 +452,3 @@ def _read(lease: Lease | None, key: str, of: type[A]) -> A | None:
 
 def _text(entries: Mapping[str, Any] | Sequence[Any]) -> str | None:
     return msgspec.json.encode(entries, order="sorted").decode() if entries else None
-
-
-def begun(text: str | None, op: str) -> bool:
-    """Whether the record TEXT is that of the operation OP."""
-    operation = record.readable(record.Operation, text)
-    return operation is not None and operation.id == op

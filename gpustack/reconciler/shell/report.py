@@ -1,7 +1,5 @@
 """What a pass means for the metrics, and a decision in words for `--plan`."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
@@ -25,10 +23,10 @@ def show(metrics: Metrics, known: Snapshot, decision: Decision) -> None:
         labels = (names.get(operation.policy, ""), operation.kind, operation.phase)
         operations[labels] += 1
         since[node.name, *labels] = operation.since.timestamp()
-    metrics.operations.replace({key: float(count) for key, count in operations.items()})
+    metrics.operations.replace(operations)
     metrics.since.replace(since)
-    waiting = Counter((wait.policy, wait.kind) for wait in decision.waits)
-    metrics.waiting.replace({key: float(count) for key, count in waiting.items()})
+    waiting: Counter[tuple[str, ...]] = Counter((wait.policy, wait.kind) for wait in decision.waits)
+    metrics.waiting.replace(waiting)
     states = {policy.uid: policy.status for policy in known.policies}
     made = [each for each in decision.actions if isinstance(each, PatchStatus)]
     states |= {each.policy.uid: each.status for each in made if each.policy.uid in states}  # it may be gone by now

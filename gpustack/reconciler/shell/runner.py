@@ -4,8 +4,6 @@ A pass runs when something has changed, at most every `settle` seconds, and when
 will change something. It runs in the leader only, and is cut off the moment that this process no longer leads.
 """
 
-from __future__ import annotations
-
 import asyncio
 import time
 from collections.abc import Callable

@@ -5,9 +5,7 @@ use GPUs, and go elsewhere unless they are to be kept, or others set them. Value
 own keys. The Lease is held meanwhile, so that no replica works against it.
 """
 
-from __future__ import annotations
-
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from ...api import keys
@@ -72,21 +70,14 @@ def in_use(known: Snapshot, view: View, pods: Sequence[Pod] | None) -> str:
 
 def own_labels(view: View) -> set[str]:
     """Labels of the node for operands whose values are ours."""
-    policy = view.policy
-    if policy and not policy.spec.labelling:
-        return {keys.MIG_CONFIG} if _cut(view) else set()
-    wanted: Mapping[str, str] = policy.spec.labels if policy else {}
-    own = {key for key, value in view.labels.items() if key.startswith(keys.DEPLOY) and value == "true"}
-    own |= {key for key, value in wanted.items() if view.labels.get(key) == value}
-    own |= {keys.PRESENT} if view.labels.get(keys.PRESENT) == "true" else set()
-    if _cut(view):
-        own.add(keys.MIG_CONFIG)
-    return own
-
-
-def _cut(view: View) -> bool:
-    mig = view.policy.spec.mig if view.policy else None
-    return mig is not None and view.labels.get(keys.MIG_CONFIG) == mig.config
+    spec = view.policy.spec if view.policy else None
+    cut = spec is not None and spec.mig is not None and view.labels.get(keys.MIG_CONFIG) == spec.mig.config
+    own = {keys.MIG_CONFIG} if cut else set()
+    if spec and not spec.labelling:
+        return own
+    own |= {key for key, value in spec.labels.items() if view.labels.get(key) == value} if spec else set()
+    operands = (key for key, value in view.labels.items() if value == "true")
+    return own | {key for key in operands if key == keys.PRESENT or key.startswith(keys.DEPLOY)}
 
 
 async def uninstall(
@@ -110,20 +101,15 @@ async def uninstall(
             made.left[name] = "it changed each time that it was written"
         for name in made.released:
             log.info("released", node=name)
-        if not made.left:
-            await _remove(cluster, elector, log)
+        if not made.left:  # nobody needs the Lease any more
+            try:
+                await cluster.delete(LEASES, NAME, namespace=elector.namespace)
+            except NotFound:
+                log.debug("the Lease is gone already")
+            elector.seen = None
     finally:
         await elector.give_up()
     return made
-
-
-async def _remove(cluster: Cluster, elector: Elector, log: Log) -> None:
-    """Delete the Lease, which nobody needs any more."""
-    try:
-        await cluster.delete(LEASES, NAME, namespace=elector.namespace)
-    except NotFound:
-        log.debug("the Lease is gone already")
-    elector.seen = None
 
 
 async def _round(

@@ -39,7 +39,6 @@ class TooLarge(Exception):  # noqa: N818 - what it is, not that it failed
 class Cause(Slim, kw_only=True):
     """A detail of a refusal."""
 
-    reason: str = ""
     message: str = ""
     field: str = ""
 

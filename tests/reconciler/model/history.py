@@ -281,7 +281,7 @@ def copies(history: History) -> Callable[[], History]:
         refusals, elector = runner.sources.refusals, runner.elector
         shared += [each for of in (refusals.pods, refusals.nodes, refusals.writes) for each in of.values()]
         shared += [runner.sources.bounds, elector.terms, elector.seen, *elector._open.values()]
-        shared += elector._admitting.values()
+        shared += elector.admitting.values()
     shared += [*history.watcher.seen.values(), history.want]
     file, by_id = io.BytesIO(), {id(each): each for each in shared}
     _Writer(file, by_id).dump(history)
