@@ -21,7 +21,7 @@ STARTING = {
     "gpustack/compiler/executor.py": "workers: this very Python",
     "gpustack/moving/adopt/inputs/overlays.py": "kustomize or kubectl, on a copy of an overlay",
     "gpustack/compiler/versions.py": "other versions of gpustack, as gpustack.lock says",
-    "gpustack/registry/helper.py": "credential helpers, docker-credential-NAME",
+    "gpustack/registry/credentials.py": "credential helpers, docker-credential-NAME",
 }
 """The modules that may start programs. lightkube starts a kubeconfig's plugin, which cli/live/connect.py looks at."""
 MODULES = {"subprocess", "multiprocessing", "pty", "popen2", "sh", "plumbum", "invoke", "git", "pygit2", "dulwich"}

@@ -39,20 +39,20 @@ def busy(node: Body) -> bool:
     return keys.OPERATION in (node["metadata"].get("annotations") or {})
 
 
-def ready(node: Body) -> bool:
-    """Whether the kubelet of NODE says that it works."""
-    return _condition(node, "Ready").get("status") == "True"
+def ready(body: Body) -> bool:
+    """Whether a node works, as its kubelet says, or a pod does."""
+    return condition(body, "Ready").get("status") == "True"
 
 
-def _condition(node: Body, kind: str) -> Mapping[str, str]:
-    """The condition of NODE of a KIND; empty for none."""
-    conditions = (node.get("status") or {}).get("conditions") or []
+def condition(body: Body, kind: str) -> Mapping[str, str]:
+    """The condition of BODY of a KIND; empty for none."""
+    conditions = (body.get("status") or {}).get("conditions") or []
     return next((each for each in conditions if each.get("type") == kind), {})
 
 
 def unready(node: Body) -> str:
     """That NODE isn't Ready, with its kubelet's words, if there are any; "" where it is."""
-    said = _condition(node, "Ready").get("message")
+    said = condition(node, "Ready").get("message")
     return "" if ready(node) else f"not Ready: {said}" if said else "not Ready"
 
 
@@ -118,7 +118,7 @@ def _node(pool: Nodes, node: Body) -> Iterator[Hit]:
     if why := unready(node):
         yield Hit("LIV204", why, name)
         return
-    pressed = [kind for kind in PRESSURES if _condition(node, kind).get("status") == "True"]
+    pressed = [kind for kind in PRESSURES if condition(node, kind).get("status") == "True"]
     if pressed:
         yield Hit("LIV206", f"has {', '.join(pressed)}", name)
     if spec.get("unschedulable") and keys.CORDONED not in (node["metadata"].get("annotations") or {}):

@@ -1,7 +1,5 @@
 """What runs in the stack's namespace, and whether it is what is rendered."""
 
-from __future__ import annotations
-
 import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -12,7 +10,7 @@ from ..api.expectations import kind_of
 from ..api.objects import Taint
 from ..api.taints import excluded, kept_away, required_terms, tolerations_of
 from ..model import MONITORS, RULES, Body, Path, dotted, few
-from .nodes import Hit, busy
+from .nodes import Hit, busy, condition
 from .nodes import ready as works
 from .state import State, called, labels, name_of
 
@@ -21,7 +19,8 @@ FIELDS = 3
 """How many fields of an object are named, or rules."""
 UP = 'sum by (job) (up{namespace="%s"})'
 """How many targets answer, by the name of their Service: monitors take it for the job."""
-DRIVER = (keys.COMPONENT, "nvidia-driver")
+DRIVER = "nvidia-driver"
+"""What the DaemonSets of drivers are called by their label."""
 NOTHING: tuple[Any, ...] = ({}, [], "", None, False, 0)
 """What the API leaves out where it is the default."""
 
@@ -101,14 +100,17 @@ def operator(rendered: Sequence[Body], namespace: str, state: State) -> Iterator
     """The operator's Deployment, while a pod of it works, or where it would find a copy of ours to act on."""
     copied = any(body["kind"] == "ClusterPolicy" for body in rendered)
     for body in state.of("Deployment", namespace):
-        ours = body["metadata"]["name"] == OPERATOR
-        component = (body["metadata"].get("labels") or {}).get(keys.COMPONENT) == OPERATOR
-        if not ours and not component:
+        if not is_operator(body):
             continue
         if (body.get("status") or {}).get("readyReplicas"):
             yield Hit("LIV103", f"Deployment {namespace}/{body['metadata']['name']} runs")
         if copied:
             yield Hit("LIV104", f"Deployment {namespace}/{body['metadata']['name']} is there, and compat.clusterPolicy")
+
+
+def is_operator(body: Body) -> bool:
+    """Whether BODY is called as the operator is, or is a part of it that is."""
+    return OPERATOR in {body["metadata"]["name"], labels(body).get(keys.COMPONENT)}
 
 
 def missing(namespace: str, state: State) -> Iterator[Hit]:
@@ -126,7 +128,7 @@ def missing(namespace: str, state: State) -> Iterator[Hit]:
                 what = f"DaemonSet {namespace}/{body['metadata']['name']} has no pod there"
                 yield Hit("LIV404", what, node["metadata"]["name"])
         wanted, new = (int(status.get(key) or 0) for key in ("desiredNumberScheduled", "updatedNumberScheduled"))
-        driver = labels(body).get(DRIVER[0]) == DRIVER[1]
+        driver = labels(body).get(keys.COMPONENT) == DRIVER
         if driver and new < wanted and not state.looked("ControllerRevision"):
             what = f"DaemonSet {namespace}/{body['metadata']['name']}: {wanted - new} of {wanted} pods"
             yield Hit("LIV403", f"{what} are made from an older template")
@@ -157,11 +159,10 @@ def of_pods(namespace: str, state: State) -> Iterator[Hit]:
         once = owner.get("kind") != "DaemonSet" and (pod.get("status") or {}).get("phase") == "Failed"
         if not owner or node in worked_on or "deletionTimestamp" in pod["metadata"] or once:
             continue
-        who = str((pod["metadata"].get("labels") or {}).get("app") or owner.get("name"))
+        who = labels(pod).get("app") or owner.get("name")
         if why := _waits(pod):
             yield Hit("LIV401", f"{who}: {why}", node)
-        mark = (pod["metadata"].get("labels") or {}).get(keys.HASH, "")
-        if owner.get("uid") in newest and mark != newest[owner["uid"]]:
+        if owner.get("uid") in newest and labels(pod).get(keys.HASH, "") != newest[owner["uid"]]:
             yield Hit("LIV403", f"{who} is made from an older template", node)
 
 
@@ -173,34 +174,26 @@ def _owner(body: Body) -> Body:
 
 def _newest(state: State) -> dict[str, str]:
     """The hash of the newest template of each driver DaemonSet, by its UID."""
-    drivers = {
-        body["metadata"].get("uid")
-        for body in state.of("DaemonSet")
-        if (body["metadata"].get("labels") or {}).get(DRIVER[0]) == DRIVER[1]
-    }
+    sets = state.of("DaemonSet")
+    drivers = {body["metadata"].get("uid") for body in sets if labels(body).get(keys.COMPONENT) == DRIVER}
     newest: dict[str, tuple[int, str]] = {}
     for each in state.of("ControllerRevision"):
         uid, number = str(_owner(each).get("uid")), int(each.get("revision") or 0)
         if uid in drivers and number > newest.get(uid, (0, ""))[0]:
-            mark = (each["metadata"].get("labels") or {}).get(keys.HASH) or each["metadata"]["name"].rpartition("-")[2]
-            newest[uid] = number, mark
+            newest[uid] = number, labels(each).get(keys.HASH) or each["metadata"]["name"].rpartition("-")[2]
     return {uid: mark for uid, (_, mark) in newest.items()}
 
 
 def ready(pod: Body) -> bool:
     """Whether POD is ready, or has done its work."""
-    status = pod.get("status") or {}
-    conditions = {each.get("type"): each.get("status") for each in status.get("conditions") or []}
-    return conditions.get("Ready") == "True" or status.get("phase") == "Succeeded"
+    return works(pod) or (pod.get("status") or {}).get("phase") == "Succeeded"
 
 
 def _waits(pod: Body) -> str:
     """Why POD is not ready: the first container that doesn't work, with its reason; "" where it is."""
-    status = pod.get("status") or {}
+    status, scheduled = pod.get("status") or {}, condition(pod, "PodScheduled")
     if ready(pod):
         return ""
-    conditions = {str(each.get("type")): each for each in status.get("conditions") or []}
-    scheduled = conditions.get("PodScheduled", {})
     if scheduled.get("status") == "False":
         return f"not scheduled: {scheduled.get('message') or scheduled.get('reason')}"
     for kind in ("initContainerStatuses", "containerStatuses"):
@@ -218,16 +211,14 @@ def of_policies(policies: Iterable[Body]) -> Iterator[Hit]:
     """What NodePolicies say of themselves."""
     for body in policies:
         status, name = body.get("status") or {}, body["metadata"]["name"]
-        conditions = {each.get("type"): each for each in status.get("conditions") or []}
-        stalled = conditions.get("Stalled") or {}
+        stalled = condition(body, "Stalled")
         if stalled.get("status") == "True":
             yield Hit("LIV601", f"NodePolicy {name}: {stalled.get('message') or stalled.get('reason')}")
         if status.get("quarantined"):
             yield Hit("LIV602", f"NodePolicy {name}: {status['quarantined']} in quarantine")
-        waiting = [f"{each.get('count')} {each.get('reason')}" for each in status.get("waiting") or []]
+        waiting = ", ".join(f"{each.get('count')} {each.get('reason')}" for each in status.get("waiting") or [])
         if waiting:
-            told = ", ".join(waiting)
-            yield Hit("LIV603", f"NodePolicy {name}: {told}")
+            yield Hit("LIV603", f"NodePolicy {name}: {waiting}")
 
 
 def of_prometheus(rendered: Sequence[Body], namespace: str, state: State) -> Iterator[Hit]:

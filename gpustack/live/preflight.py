@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -24,7 +23,7 @@ from ..cluster.scheduling import excluded
 from ..model import SEVERITIES, Body, Finding, few
 from . import nodes
 from .nodes import Hit
-from .objects import OPERATOR, of_kinds, repelled
+from .objects import OPERATOR, is_operator, of_kinds, repelled
 from .state import State, called, labels, name_of
 from .verify import folded, texts
 from .why import NAMED
@@ -93,9 +92,8 @@ def _tolerated(expected: Expected, node: Body) -> Iterator[Hit]:
     daemons = [body for body in expected.rendered if body["kind"] == "DaemonSet"]
     kept = [body["metadata"]["name"] for body in daemons if repelled(body["spec"]["template"]["spec"], node)]
     if kept:
-        yield Hit(
-            "PRE203", f"its taints keep out {few(kept, NAMED)}", node["metadata"]["name"], "spec.daemonsets.tolerations"
-        )
+        what, name = f"its taints keep out {few(kept, NAMED)}", node["metadata"]["name"]
+        yield Hit("PRE203", what, name, "spec.daemonsets.tolerations")
 
 
 def _pool_of(pools: Sequence[Pool], node: Body) -> Pool | None:
@@ -157,10 +155,9 @@ def agrees(field: str, said: Any, has: Any) -> bool:
 def _operators(state: State) -> Iterator[Hit]:
     """The operator: its Deployment, or what it is set to."""
     for body in (*state.of("Deployment"), *state.of("ClusterPolicy")):
-        name = {body["metadata"]["name"], labels(body).get(keys.COMPONENT)}
         inert = keys.INERT in (body["metadata"].get("annotations") or {})
         theirs = body["kind"] == "ClusterPolicy" and body["apiVersion"].startswith(keys.NVIDIA) and not inert
-        if theirs or OPERATOR in name:
+        if theirs or is_operator(body):
             yield Hit("PRE101", f"{called(body)} is there")
 
 
@@ -226,7 +223,6 @@ def _with(spec: ClusterPolicySpec, seen: Seen) -> ClusterPolicySpec:
     return spec.model_copy(update={"nodePools": pools})
 
 
-@cache
 def facts() -> Any:
     """The data file of preflight: texts of findings, programs of others, what a host tells."""
     return _data.read(Path(__file__).with_name("preflight.yaml"))

@@ -8,7 +8,6 @@ about. Nodes that the reconciler works on are left out: what is amiss there is m
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,7 +24,6 @@ NAMED = 8
 """How many nodes a finding names."""
 
 
-@cache
 def texts() -> Any:
     """What is said of each finding: title, severity, why, do."""
     return _data.read(Path(__file__).with_name("verify.yaml"))

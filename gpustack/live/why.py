@@ -5,13 +5,10 @@ words of whoever refused it. Each cause is told with what it was seen by. Where 
 listed: "I don't know" is an answer, and a guess isn't.
 """
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -23,10 +20,10 @@ from ..cluster.scheduling import excluded, kept_away, tolerations_of
 from ..model import Body, Finding, few
 from ..tenants.tenants import findings as of_tenants
 from ..tenants.tenants import pods_in, tenants_of
-from .nodes import has_gpu, of_pools
+from .nodes import condition, has_gpu, of_pools
 from .nodes import ready as works
 from .objects import missing, of_pods, of_policies, ready, taints_of
-from .state import State, labels, name_of
+from .state import State, called, labels, name_of
 from .verify import folded, texts, verify
 
 KINDS = {"pod": "Pod", "node": "Node", "daemonset": "DaemonSet", "nodepolicy": "NodePolicy"}
@@ -55,7 +52,6 @@ class Target:
         return "/".join(each for each in (self.kind.lower(), self.namespace, self.name) if each)
 
 
-@cache
 def facts() -> Any:
     """The data file: texts of causes, signs in messages, and what containers wait for."""
     return _data.read(Path(__file__).with_name("why.yaml"))
@@ -64,16 +60,14 @@ def facts() -> Any:
 def cause(key: str, what: str, /, *, path: str = "", **words: str) -> Finding:
     """The cause KEY of the data file, seen by WHAT; WORDS stand in what to do."""
     said = facts()["causes"][key]
-    return Finding(
-        said["id"], said.get("severity", "error"), what, path=path, why=said["why"], remedy=said["do"] % words
-    )
+    severity, remedy = said.get("severity", "error"), said["do"] % words
+    return Finding(said["id"], severity, what, path=path, why=said["why"], remedy=remedy)
 
 
 def why(expected: Expected, state: State, target: Target, log: str = "") -> list[Finding]:
     """The causes of what is amiss with TARGET, by the objects of STATE and the LOG of a container, if there is one."""
-    body = next(
-        (each for each in state.of(target.kind, target.namespace) if each["metadata"]["name"] == target.name), None
-    )
+    there = state.of(target.kind, target.namespace)
+    body = next((each for each in there if each["metadata"]["name"] == target.name), None)
     if body is None:
         where = "is not there" if state.looked(target.kind) else f"may be there: no {target.kind} was looked at"
         return [cause("absent", f"{target} {where}"), *(_quotas(state, target.namespace) if target.namespace else ())]
@@ -107,14 +101,12 @@ def _by_name(expected: Expected, state: State, target: Target) -> Iterator[Findi
             if (pod.get("spec") or {}).get("nodeName") == target.name and not ready(pod):
                 yield from _pod(expected, state, pod)
     for policy in state.of("NodePolicy"):
-        if target == Target("NodePolicy", policy["metadata"]["name"]):
+        name = policy["metadata"]["name"]
+        if target == Target("NodePolicy", name):
             yield from folded((hit for hit in of_policies([policy]) if hit.id != "LIV603"), expected.namespace, texts())
         for wait in (policy.get("status") or {}).get("waiting") or []:
-            mine = target.name in (wait.get("nodes") or []) or target.name == policy["metadata"]["name"]
-            if mine:
-                yield cause(
-                    "waits", f"NodePolicy {policy['metadata']['name']}: {wait.get('reason')}: {wait.get('message')}"
-                )
+            if target.name in (name, *(wait.get("nodes") or [])):
+                yield cause("waits", f"NodePolicy {name}: {wait.get('reason')}: {wait.get('message')}")
 
 
 def _faults(state: State, name: str) -> Iterator[Finding]:
@@ -147,7 +139,7 @@ def _daemons(expected: Expected, state: State, body: Body) -> Iterator[Finding]:
 
 
 def _app(body: Body) -> str:
-    return str((body["metadata"].get("labels") or {}).get("app") or body["metadata"]["name"])
+    return str(labels(body).get("app") or body["metadata"]["name"])
 
 
 def _pod(expected: Expected, state: State, pod: Body, log: str = "") -> Iterator[Finding]:
@@ -242,9 +234,9 @@ def _pending(expected: Expected, state: State, pod: Body) -> Iterator[Finding]:
         yield cause("refused", f"{few(names, NAMED)}: {reason}{by}")
     if free:
         yield cause("room", f"{few(free, NAMED)}: room for {', '.join(f'{n} {name}' for name, n in wanted.items())}")
-    for each in (pod.get("status") or {}).get("conditions") or []:
-        if each.get("type") == "PodScheduled" and each.get("status") == "False":
-            yield cause("scheduler", f"{each.get('reason')}: {each.get('message')}")
+    said = condition(pod, "PodScheduled")
+    if said.get("status") == "False":
+        yield cause("scheduler", f"{said.get('reason')}: {said.get('message')}")
 
 
 def _quotas(state: State, space: str) -> Iterator[Finding]:
@@ -254,9 +246,7 @@ def _quotas(state: State, space: str) -> Iterator[Finding]:
         for key, most in (status.get("hard") or {}).items():
             used = str((status.get("used") or {}).get(key, "0"))
             if keys.NVIDIA in key and count(used) >= count(str(most)):
-                yield cause(
-                    "quota", f"ResourceQuota {space}/{quota['metadata']['name']}: {used} of {most} {key} are used"
-                )
+                yield cause("quota", f"{called(quota)}: {used} of {most} {key} are used")
 
 
 Taken = dict[tuple[str, str], dict[str, int]]

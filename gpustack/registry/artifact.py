@@ -5,8 +5,6 @@ not compressed, in its gzip: what a compressor makes of it depends on the librar
 megabyte for a large cluster, most of it CRDs.
 """
 
-from __future__ import annotations
-
 import io
 import json
 import struct

@@ -7,23 +7,20 @@ to the token service that it names itself, and only encrypted; where it sends us
 No request lasts for ever: one that isn't over in time is given up, however steadily the registry sends a byte of it.
 """
 
-from __future__ import annotations
-
 import hashlib
 import re
 import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Self
 from urllib.parse import SplitResult, urljoin, urlsplit
 
 import httpx2
 
 from .. import __version__
 from ..model import whole
-from .challenge import challenges
-from .credentials import Credentials, Login
+from .credentials import Credentials, Login, as_json
 from .reference import Reference, is_loopback
 from .trouble import host_in, misled, missing, reason, refused, silent, unusable
 from .waiting import started
@@ -35,6 +32,11 @@ ATTEMPTS = 4
 LONGEST_PAUSE = 30.0
 MOST = 4 * 1024 * 1024
 """Bytes of a manifest or a configuration: what registries must take at least, and what none has ever needed."""
+
+_TOKEN = r"[!#$%&'*+.^_`|~0-9A-Za-z-]+"  # noqa: S105 - a word, in the language of the standard
+_PARAMETER = re.compile(rf'({_TOKEN})[ \t]*=[ \t]*(?:"((?:[^"\\]|\\.)*)"|({_TOKEN}))', re.DOTALL)
+_WORD = re.compile(_TOKEN)
+_SCHEME = re.compile(rf"({_TOKEN})(?=[ \t]|,|$)")
 
 _BUSY = {429, 500, 502, 503, 504}
 _TIMEOUT = httpx2.Timeout(30, connect=10)
@@ -88,7 +90,7 @@ class Client:
         self._silent: dict[str, tuple[str, str]] = {}
         self._guard = threading.Lock()
 
-    def __enter__(self) -> Client:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -97,10 +99,7 @@ class Client:
     def manifest(self, image: Reference) -> Manifest:
         """What IMAGE names, an index or a manifest. Raises InputError."""
         headers = {"Accept": ", ".join((*INDEXES, *MANIFESTS))}
-        answer = self._ask(image, "GET", f"{image.base}/manifests/{image.version}", headers=headers)
-        if answer.status == 404:
-            raise missing(image)
-        self._expect(image, answer, {200})
+        answer = self._read(image, f"manifests/{image.version}", headers)
         digest = digest_of(answer.content)
         for said in filter(None, (image.digest, answer.headers.get("docker-content-digest", ""))):
             if said.startswith("sha256:") and said != digest:
@@ -109,13 +108,18 @@ class Client:
 
     def blob(self, image: Reference, digest: str) -> bytes:
         """The blob DIGEST of the repository of IMAGE, of a few megabytes at most."""
-        answer = self._ask(image, "GET", f"{image.base}/blobs/{digest}")
+        content = self._read(image, f"blobs/{digest}", {}).content
+        if digest_of(content) != digest:
+            raise unusable(image, f"the bytes of its blob {digest} are others")
+        return content
+
+    def _read(self, image: Reference, what: str, headers: Mapping[str, str]) -> Answer:
+        """What the repository of IMAGE has there."""
+        answer = self._ask(image, "GET", f"{image.base}/{what}", headers=headers)
         if answer.status == 404:
             raise missing(image)
         self._expect(image, answer, {200})
-        if digest_of(answer.content) != digest:
-            raise unusable(image, f"the bytes of its blob {digest} are others")
-        return answer.content
+        return answer
 
     def put_blob(self, image: Reference, content: bytes) -> str:
         """Write CONTENT into the repository of IMAGE, unless it is there; returns its digest."""
@@ -262,6 +266,31 @@ class Client:
             raise unusable(image, f"it answers {answer.status}{said_by(answer)}")
 
 
+def challenges(header: str) -> dict[str, dict[str, str]]:
+    """The parameters of each scheme in HEADER, by which a registry says how it wants to be told who asks.
+
+    It is WWW-Authenticate (RFC 9110, 11.6.1): there may be several challenges in it, and a value stands in quotes or
+    not. All names are in small letters; of a scheme that comes twice it is the first.
+    """
+    by_scheme: dict[str, dict[str, str]] = {}
+    said: dict[str, str] = {}
+    position = 0
+    while position < len(header):
+        parameter = _PARAMETER.match(header, position)
+        scheme = None if parameter else _SCHEME.match(header, position)
+        if parameter:
+            name, quoted, plain = parameter.groups()
+            said.setdefault(name.lower(), re.sub(r"\\(.)", r"\1", quoted, flags=re.DOTALL) if plain is None else plain)
+        elif scheme:
+            said = {}
+            by_scheme.setdefault(scheme[1].lower(), said)
+        elif header[position] == '"':
+            break  # a value without an end, or in a place where none can be
+        match = parameter or scheme or _WORD.match(header, position)
+        position = match.end() if match else position + 1
+    return by_scheme
+
+
 def digest_of(content: bytes) -> str:
     """CONTENT as the API names it."""
     return f"sha256:{hashlib.sha256(content).hexdigest()}"
@@ -278,19 +307,15 @@ def joined(base: str, address: str) -> str:
 def same_host(address: str, host: str) -> bool:
     """Whether ADDRESS is of the registry HOST, so that it may see our token."""
     try:
-        place = _place(urlsplit(address))
-        return place[0] is not None and place == _place(urlsplit(f"{urlsplit(address).scheme}://{host}"))
+        asked = urlsplit(address)
+        return _place(asked) == _place(urlsplit(f"{asked.scheme}://{host}"))
     except ValueError:
         return False
 
 
 def _place(parts: SplitResult) -> tuple[str | None, int | None]:
     """Host and port of an address: a registry may name the port that goes without saying."""
-    try:
-        port = parts.port
-    except ValueError:
-        return None, None
-    return parts.hostname, port if port is not None else {"https": 443, "http": 80}.get(parts.scheme)
+    return parts.hostname, {"https": 443, "http": 80}.get(parts.scheme) if parts.port is None else parts.port
 
 
 def safe(address: str, image: Reference) -> bool:
@@ -300,16 +325,6 @@ def safe(address: str, image: Reference) -> bool:
     except ValueError:
         return False
     return parts.scheme == "https" or (parts.scheme == "http" and image.loopback and is_loopback(parts.netloc))
-
-
-def as_json(content: bytes) -> Any:
-    """CONTENT as JSON, None where it isn't JSON."""
-    import json
-
-    try:
-        return json.loads(content)
-    except (ValueError, RecursionError):
-        return None
 
 
 def said_by(answer: Answer) -> str:

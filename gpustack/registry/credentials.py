@@ -1,31 +1,42 @@
 """Who asks a registry: what `docker login`, `podman login` and credential helpers keep, read the way they do.
 
-Passwords stay here and in one header: they are in no message, and no object prints them.
+Passwords stay here and in one header: they are in no message, and no object prints them. A credential helper,
+`docker-credential-NAME`, may hang, print without end, or print what is not JSON.
 """
-
-from __future__ import annotations
 
 import base64
 import binascii
+import contextlib
+import errno
 import json
 import os
 import re
+import selectors
+import subprocess
 import threading
-from collections.abc import Iterator, Mapping
+import time
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from ..model import InputError
-from ..text.programs import of_work_tree
+from ..text import programs
 from ..text.regular import read_regular
-from . import helper
-from .reference import DOCKER_HUB, Reference
+from .reference import DOCKER_HUB, HUB_NAMES, Reference
 
 _HELPER = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 _MOST = 4 * 1024 * 1024
 """Bytes of a file with logins."""
-_HUB_KEYS = ("index.docker.io", "docker.io", DOCKER_HUB)
+_PRINTED = 1024 * 1024
+"""Bytes that a helper prints."""
+_NOT_FOUND = b"credentials not found"
+"""What a helper prints that knows no login; it fails then as well."""
+SECONDS = 60.0
+"""How long a helper may take: somebody may have to unlock a keychain."""
+
+K = TypeVar("K", bound=Hashable)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +57,6 @@ class Credentials:
 
     def __init__(self, environment: Mapping[str, str]) -> None:
         self._environment = environment
-        self._known: list[tuple[str, dict[str, Any]]] | None = None
         self._logins: dict[str, Login | InputError | None] = {}
         self._helpers: dict[tuple[str, str], Login | InputError | None] = {}
         self._guard = threading.Lock()
@@ -58,32 +68,21 @@ class Credentials:
         """
         name = f"{image.host}/{image.repository}"
         with self._guard:
-            if name not in self._logins:
-                try:
-                    self._logins[name] = self._look_up(image)
-                except InputError as error:
-                    self._logins[name] = error
-            login = self._logins[name]
-        if isinstance(login, InputError):
-            raise InputError(*login.findings)
-        return login
+            return _once(self._logins, name, lambda: self._look_up(image))
 
     def _look_up(self, image: Reference) -> Login | None:
-        for where, config in self._configs():
-            if login := self._in_config(config, image, where):
-                return login
-        return None
+        logins = (self._in_config(config, image, where) for where, config in self._configs)
+        return next(filter(None, logins), None)
 
+    @cached_property
     def _configs(self) -> list[tuple[str, dict[str, Any]]]:
-        if self._known is None:
-            self._known = list(self._read())
-        return self._known
+        return [*self._read()]
 
     def _read(self) -> Iterator[tuple[str, dict[str, Any]]]:
         if inline := self._environment.get("DOCKER_AUTH_CONFIG"):
             yield "DOCKER_AUTH_CONFIG", _parsed(inline, "the variable DOCKER_AUTH_CONFIG")
         for path in self._files():
-            if os.path.lexists(path) and of_work_tree(path):
+            if os.path.lexists(path) and programs.of_work_tree(path):
                 raise _unusable(
                     f"{path} is in the work tree, so it isn't read",
                     "a pull request can write it, and it names programs that are started",
@@ -112,7 +111,7 @@ class Credentials:
             yield Path(home) / ".docker" / "config.json"
 
     def _in_config(self, config: Mapping[str, Any], image: Reference, where: str) -> Login | None:
-        keys = _HUB_KEYS if image.host == DOCKER_HUB else (image.host,)
+        keys = HUB_NAMES if image.host == DOCKER_HUB else (image.host,)
         helpers = config.get("credHelpers")
         for key in keys:
             if isinstance(helpers, dict) and isinstance(helpers.get(key), str):
@@ -130,19 +129,32 @@ class Credentials:
         program = f"docker-credential-{name}"
         if not _HELPER.fullmatch(name):
             raise _unusable(f"{where} names the credential helper {name!r}, which can't be a program's name")
-        if (program, registry) not in self._helpers:
-            self._helpers[program, registry] = _asked(program, registry, where)
-        login = self._helpers[program, registry]
-        if isinstance(login, InputError):
-            raise InputError(*login.findings)
-        return login
+        return _once(self._helpers, (program, registry), lambda: _asked(program, registry, where))
+
+
+def _once(known: dict[K, Login | InputError | None], key: K, ask: Callable[[], Login | None]) -> Login | None:
+    """What ASK comes to, a refusal included, once for each KEY."""
+    if key not in known:
+        try:
+            known[key] = ask()
+        except InputError as error:
+            known[key] = error
+    login = known[key]
+    if isinstance(login, InputError):
+        raise InputError(*login.findings)
+    return login
+
+
+def as_json(content: str | bytes) -> Any:
+    """CONTENT as JSON, None where it isn't JSON."""
+    try:
+        return json.loads(content)
+    except (ValueError, RecursionError):
+        return None
 
 
 def _parsed(text: str, where: str) -> dict[str, Any]:
-    try:
-        config = json.loads(text) if text.strip() else {}
-    except (ValueError, RecursionError):
-        config = None
+    config = as_json(text) if text.strip() else {}
     if not isinstance(config, dict):
         raise _unusable(f"{where} is not a JSON document that `docker login` would write")
     return config
@@ -177,20 +189,60 @@ def _login(entry: Mapping[str, Any], where: str) -> Login | None:
     return Login(user, password.rstrip("\0"))
 
 
-def _asked(program: str, registry: str, where: str) -> Login | InputError | None:
-    """What the credential helper PROGRAM, which WHERE names, knows about REGISTRY, or why it can't be used."""
+def _asked(program: str, registry: str, where: str) -> Login | None:
+    """The login that the credential helper PROGRAM, which WHERE names, knows for REGISTRY; None where it knows none."""
+    who = f"{program}, which {where} names,"
     try:
-        known = helper.ask(program, registry)
-        if known is None:
-            return None
-        user, secret = known
-        return _checked(Login("", "", secret) if user == "<token>" else Login(user, secret), program)
+        code, said = _run(program, registry.encode(), who)
     except OSError as error:
-        return _unusable(f"{where} names {program}, which can't be started: {error.strerror}")
-    except helper.HelperError as error:
-        return _unusable(f"{program}, which {where} names, {error}")
-    except InputError as error:
-        return error
+        raise _unusable(f"{where} names {program}, which can't be started: {error.strerror}") from None
+    if code and _NOT_FOUND in said:
+        return None
+    if code:
+        raise _unusable(f"{who} fails for {registry} (exit code {code})")
+    answer = as_json(said)
+    user, secret = (answer.get(name) if isinstance(answer, dict) else None for name in ("Username", "Secret"))
+    if not isinstance(user, str) or not isinstance(secret, str):
+        raise _unusable(f"{who} doesn't print what a credential helper prints")
+    return _checked(Login("", "", secret) if user == "<token>" else Login(user, secret), program)
+
+
+def _run(program: str, given: bytes, who: str) -> tuple[int, bytes]:
+    """The exit code of PROGRAM, WHO in words, and what it prints. A program that it leaves behind, which may hold its
+    output open, is not waited for either.
+    """
+    until = time.monotonic() + SECONDS
+    path = programs.find(program)
+    if path is None:
+        raise FileNotFoundError(errno.ENOENT, "the PATH has no such program")
+    with subprocess.Popen(
+        [path, "get"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, bufsize=0
+    ) as running:
+        try:
+            with contextlib.suppress(BrokenPipeError), running.stdin or contextlib.nullcontext() as stdin:
+                if stdin:
+                    stdin.write(given)
+            said = _printed(running.stdout.fileno() if running.stdout else -1, until, who)
+            return running.wait(max(0.0, until - time.monotonic())), said
+        except subprocess.TimeoutExpired:
+            raise _unusable(f"{who} gives no answer in {SECONDS:.0f} seconds") from None
+        finally:
+            running.kill()
+
+
+def _printed(descriptor: int, until: float, who: str) -> bytes:
+    """What comes from DESCRIPTOR, of WHO, to its end."""
+    said = b""
+    with selectors.DefaultSelector() as selector:
+        selector.register(descriptor, selectors.EVENT_READ)
+        while selector.select(max(0.0, until - time.monotonic())):
+            part = os.read(descriptor, 65536)
+            if not part:
+                return said
+            said += part
+            if len(said) > _PRINTED:
+                raise _unusable(f"{who} prints without end")
+    raise _unusable(f"{who} gives no answer in {SECONDS:.0f} seconds")
 
 
 def _checked(login: Login, where: str) -> Login:

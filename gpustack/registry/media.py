@@ -1,7 +1,5 @@
 """The media types of an artifact: what reads it knows it by them."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 

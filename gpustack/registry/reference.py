@@ -1,7 +1,5 @@
 """Where an image lives: registry, repository, tag, digest."""
 
-from __future__ import annotations
-
 import ipaddress
 import re
 from dataclasses import dataclass
@@ -9,7 +7,9 @@ from dataclasses import dataclass
 DOCKER_HUB = "registry-1.docker.io"
 """Where Docker Hub answers, whose images people write without it (`busybox`) or as docker.io/library/busybox."""
 
-_HUB_NAMES = {"docker.io", "index.docker.io", DOCKER_HUB}
+HUB_NAMES = ("index.docker.io", "docker.io", DOCKER_HUB)
+"""What logins of Docker Hub are kept under, the usual one first."""
+
 _PART = r"[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*"
 _HOST = r"(?:[A-Za-z0-9](?:[-A-Za-z0-9.]*[A-Za-z0-9])?|\[[0-9a-fA-F:]+\])(?::[0-9]{1,5})?"
 _REFERENCE = re.compile(
@@ -55,7 +55,7 @@ def parse(text: str) -> Reference | None:
     if not match or not match["host"]:
         return None
     host, repository = match["host"], match["repository"]
-    if host in _HUB_NAMES:
+    if host in HUB_NAMES:
         host = DOCKER_HUB
         repository = repository if "/" in repository else f"library/{repository}"
     return Reference(host, repository, match["tag"] or "", match["digest"] or "")

@@ -1,12 +1,11 @@
 """What a tag stands for at the moment: the digest of the index, and of the image of each platform."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from .client import INDEXES, MANIFESTS, Client, Manifest, as_json
+from .client import INDEXES, MANIFESTS, Client, Manifest
+from .credentials import as_json
 from .reference import Reference
 from .trouble import unusable
 

@@ -1,7 +1,5 @@
 """What can't be had of a registry, in words: for the person who asked, without passwords."""
 
-from __future__ import annotations
-
 import httpx2
 
 from ..model import InputError, masked
@@ -17,17 +15,14 @@ def host_in(address: str) -> str:
     return address.partition("://")[2].partition("/")[0].rpartition("@")[2]
 
 
-def asked_for(address: str, image: Reference) -> str:
-    """Who is asked at ADDRESS on behalf of IMAGE, in words: a token service or a store may be elsewhere."""
-    host = host_in(address)
-    return f"the registry {image.host}" if host == image.host else f"{host}, where the registry {image.host} sends us,"
-
-
 def silent(image: Reference, address: str, trouble: str, why: str) -> InputError:
     """The error for a registry, or who it sends us to, that doesn't answer at ADDRESS. It is the same for all images
     from there, so it names none: whoever asks for many tells it once.
     """
-    return InputError(TEXTS.finding("GPU960", asked=asked_for(address, image), trouble=trouble, why=why))
+    host, asked = host_in(address), f"the registry {image.host}"
+    if host != image.host:  # a token service or a store
+        asked = f"{host}, where {asked} sends us,"
+    return InputError(TEXTS.finding("GPU960", asked=asked, trouble=trouble, why=why))
 
 
 def misled(error: Exception) -> InputError:

@@ -3,8 +3,6 @@
 The executors of the standard library wait for their threads, at the latest when the program ends.
 """
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future, wait

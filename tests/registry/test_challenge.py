@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gpustack.registry.challenge import challenges
+from gpustack.registry.client import challenges
 
 
 @pytest.mark.parametrize(

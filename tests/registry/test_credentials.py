@@ -129,7 +129,7 @@ def test_helpers_that_fail(printed: str, tmp_path: Path, monkeypatch: pytest.Mon
 
 def test_a_helper_that_hangs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It is waited for once, not once for each image, and not for what it leaves behind."""
-    monkeypatch.setattr("gpustack.registry.helper.SECONDS", 0.3)
+    monkeypatch.setattr("gpustack.registry.credentials.SECONDS", 0.3)
     helper(tmp_path, f"echo >>{tmp_path}/asked; sleep 30 & exec sleep 30", monkeypatch)
     credentials = Credentials(inline({"credsStore": "test"}))
     for name in ("a", "b"):
