@@ -51,7 +51,7 @@ def test_a_log_that_nobody_reads_stops_nothing() -> None:
 
 def test_prometheus_text() -> None:
     """The format of the Prometheus text exposition: HELP, TYPE, escaped label values."""
-    series = Series("x", "gauge", "A gauge.", ("policy",))
+    series = Series("x", "A gauge.", ("policy",))
     series.set(2, 'a"b\\c\nd')
     assert list(series.lines()) == ['gpustack_reconciler_x{policy="a\\"b\\\\c\\nd"} 2']
     text = Metrics().text()

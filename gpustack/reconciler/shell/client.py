@@ -230,17 +230,13 @@ class Client:
     async def proxied(self, namespace: str, service: str, path: str, asked: Mapping[str, str]) -> Any:
         """What a Service (NAME:PORT) answers to a GET of PATH by the API server's proxy. For people's programs."""
         url = f"{_url(Kind(Object, '', 'v1', 'services', 'Service'), namespace, (service, 'proxy'))}/{path}"
+        asking = self._http.stream("GET", url, params=asked, headers=PLAIN)
         try:
             with transport():
-                async with (
-                    asyncio.timeout(self.timeouts.request),
-                    self._http.stream("GET", url, params=asked, headers=PLAIN) as answer,
-                ):
+                async with asyncio.timeout(self.timeouts.request), asking as answer:
                     text = await bounded(answer, OBJECT_BYTES)
-                    if not answer.is_success:
-                        raise ApiError(
-                            f"{service} answers with {answer.status_code}: {text[:200].decode(errors='replace')}"
-                        )
+            if not answer.is_success:
+                raise ApiError(f"{service} answers with {answer.status_code}: {text[:200].decode(errors='replace')}")
             return msgspec.json.decode(text)
         except (TooLarge, msgspec.MsgspecError):
             raise ApiError(f"{service} answers with no JSON, or with too much") from None
@@ -272,14 +268,12 @@ class Client:
         finally:
             if self.observe:
                 self.observe(verb, what, code)
-        try:
+        async with aclosing(response):
             if not response.is_success:
                 async with asyncio.timeout(self.timeouts.request):
                     await response.aread()
                 raise wire.refusal(response)
             yield response
-        finally:
-            await response.aclose()
 
 
 def _url(kind: Kind[Any], namespace: str = "", path: Sequence[str] = ()) -> str:

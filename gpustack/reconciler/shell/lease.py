@@ -224,24 +224,17 @@ class Elector:
                 await self._read()
             if self.seen is not None and not self._ours and not self._free:
                 return
-            try:
-                await self._write(self.admitting)
-            except (Conflict, NotFound):
-                await self._again(self.admitting)
+            await self._enter(self.admitting)
         await self._settle()
 
     async def admit(self, admissions: Mapping[str, Admission]) -> None:
         """Announce ADMISSIONS, by node UID. Raises `ApiError`: then none of them may be made."""
         async with self._lock:
             self._may_admit()
-            wanted = {**self.admitting, **admissions}
             at = int(self.clock.now().timestamp())
             self._closed = {uid: since for uid, since in self._closed.items() if uid not in admissions}
             opened = {uid: record.Entry(each.op, at, each.again, each.policy) for uid, each in admissions.items()}
-            try:
-                await self._write(wanted, opened)
-            except (Conflict, NotFound):
-                await self._again(wanted, opened)
+            await self._enter({**self.admitting, **admissions}, opened)
             self._under_way |= admissions.keys()
 
     def leave(self, uids: Iterable[str]) -> None:
@@ -322,12 +315,14 @@ class Elector:
         if self.paused:
             raise NotLeadingError(f"the fleet is paused: {self.paused}")
 
-    async def _again(
+    async def _enter(
         self, admitting: Mapping[str, Admission], opened: Mapping[str, record.Entry] | None = None
     ) -> None:
-        """Somebody wrote the Lease. Where it is still ours (it was paused, say) or gone, write once more, with all that
-        is open: whoever took the ledger away did not know what it is for."""
+        """Write the Lease. If somebody else did, and it is still ours (it was paused, say) or gone, write once more,
+        with all that is open: whoever took the ledger away did not know what it is for."""
         mine, open_ = self._ours, self._open
+        with contextlib.suppress(Conflict, NotFound):
+            return await self._write(admitting, opened)
         await self._read()
         if mine and (self._ours or self.seen is None):
             self._open = {**open_, **self._open}
@@ -336,7 +331,7 @@ class Elector:
             raise NotLeadingError(f"the Lease is held by {self.seen.spec.holderIdentity if self.seen else 'nobody'}")
         if opened:
             self._may_admit()
-        await self._write({**self.admitting, **admitting}, opened)
+        return await self._write({**self.admitting, **admitting}, opened)
 
     async def _write(
         self, admitting: Mapping[str, Admission], opened: Mapping[str, record.Entry] | None = None

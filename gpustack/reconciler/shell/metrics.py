@@ -18,9 +18,9 @@ class Series:
     """A counter or gauge."""
 
     name: str
-    kind: str
     help: str
     labels: Labels = ()
+    kind: str = "gauge"
     values: dict[Labels, float] = field(default_factory=dict)
 
     def set(self, value: float, *labels: str) -> None:
@@ -71,33 +71,30 @@ class Histogram:
             yield f"{PREFIX}{self.name}_count{_labels(self.labels, labels)} {total}"
 
 
-def _gauge(name: str, text: str, *labels: str) -> Series:
-    return Series(name, "gauge", text, labels)
-
-
 class Metrics:
     """All that the program counts."""
 
     def __init__(self) -> None:
-        self.operations = _gauge("operations", "Open operations.", "policy", "kind", "phase")
-        self.nodes = _gauge("nodes", "Nodes of a policy by state.", "policy", "state")
+        self.operations = Series("operations", "Open operations.", ("policy", "kind", "phase"))
+        self.nodes = Series("nodes", "Nodes of a policy by state.", ("policy", "state"))
         minutes = (60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 43200)
         labels = ("policy", "kind", "outcome")
         self.seconds = Histogram("operation_seconds", "How long operations took.", minutes, labels)
         began = "Unix time at which the phase of an open operation began."
-        self.since = _gauge("node_phase_since_seconds", began, "node", "policy", "kind", "phase")
-        self.breaker = _gauge("breaker_open", "1 where failures have stopped a rollout.", "policy")
-        self.leader = _gauge("leader", "1 in the replica that acts.")
+        self.since = Series("node_phase_since_seconds", began, ("node", "policy", "kind", "phase"))
+        self.breaker = Series("breaker_open", "1 where failures have stopped a rollout.", ("policy",))
+        self.leader = Series("leader", "1 in the replica that acts.")
         seconds = (0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60)
         self.passes = Histogram("pass_seconds", "How long passes took.", seconds)
         asked = "Requests to the API server; code 0: no answer."
-        self.requests = Series("requests_total", "counter", asked, ("verb", "kind", "code"))
-        self.waiting = _gauge("waiting", "Nodes that wait, by why.", "policy", "reason")
+        self.requests = Series("requests_total", asked, ("verb", "kind", "code"), "counter")
+        self.waiting = Series("waiting", "Nodes that wait, by why.", ("policy", "reason"))
         still = "Unix time since when something is due and nothing has moved."
-        self.still = _gauge("still_since_seconds", still, "policy")
+        self.still = Series("still_since_seconds", still, ("policy",))
         stood = "Seconds for which nothing had moved when the window closed."
-        self.stood = _gauge("stood_seconds", stood, "policy")
-        self.events_dropped = Series("events_dropped_total", "counter", "Events not sent, to bound their number.")
+        self.stood = Series("stood_seconds", stood, ("policy",))
+        dropped = "Events not sent, to bound their number."
+        self.events_dropped = Series("events_dropped_total", dropped, kind="counter")
 
     def text(self) -> str:
         """What a scrape gets."""
