@@ -164,20 +164,17 @@ def _driven(pool: Nodes, node: Body) -> Iterator[Hit]:
     numbers = [int(part) for part in loaded.split(".") if part.isdigit()]
     if not loaded or numbers[: len(pool.driver)] == [*pool.driver]:
         return
-    if pool.brought:
-        rule, what = "LIV405", f"brings driver {loaded}; the policy says {pool.version}"
-    else:
-        rule, what = "LIV402", f"has driver {loaded}; the pool {pool.name} gets {pool.version}"
+    has = f"has driver {loaded}; the pool {pool.name} gets {pool.version}"
+    brings = f"brings driver {loaded}; the policy says {pool.version}"
+    rule, what = ("LIV405", brings) if pool.brought else ("LIV402", has)
     yield Hit(rule, what, node["metadata"]["name"], pool.driver_path)
 
 
 def _offered(pool: Nodes, node: Body) -> Iterator[Hit]:
     name, given = node["metadata"]["name"], labels(node)
-    state = given.get(keys.MIG_STATE, "")
-    if state and state != "success":
-        yield Hit("LIV502", f"{keys.MIG_STATE} is {state}", name, f"{pool.path}.sharing")
-    elif pool.cut and given.get(keys.PRESENT) == "true" and not state:
-        yield Hit("LIV502", f"{keys.MIG_STATE} is not set", name, f"{pool.path}.sharing")
+    state, due = given.get(keys.MIG_STATE, ""), pool.cut and given.get(keys.PRESENT) == "true"
+    if state not in {"", "success"} or (due and not state):
+        yield Hit("LIV502", f"{keys.MIG_STATE} is {state or 'not set'}", name, f"{pool.path}.sharing")
     if not pool.offers:
         return
     allocatable = (node.get("status") or {}).get("allocatable") or {}

@@ -103,9 +103,9 @@ def operator(rendered: Sequence[Body], namespace: str, state: State) -> Iterator
         if not is_operator(body):
             continue
         if (body.get("status") or {}).get("readyReplicas"):
-            yield Hit("LIV103", f"Deployment {namespace}/{body['metadata']['name']} runs")
+            yield Hit("LIV103", f"{called(body)} runs")
         if copied:
-            yield Hit("LIV104", f"Deployment {namespace}/{body['metadata']['name']} is there, and compat.clusterPolicy")
+            yield Hit("LIV104", f"{called(body)} is there, and compat.clusterPolicy")
 
 
 def is_operator(body: Body) -> bool:
@@ -125,13 +125,11 @@ def missing(namespace: str, state: State) -> Iterator[Hit]:
             fits = chosen and not excluded(spec, labels(node), whole=True)
             gone = (body["metadata"].get("uid"), node["metadata"]["name"]) not in there
             if fits and gone and not busy(node) and works(node) and not repelled(spec, node):
-                what = f"DaemonSet {namespace}/{body['metadata']['name']} has no pod there"
-                yield Hit("LIV404", what, node["metadata"]["name"])
+                yield Hit("LIV404", f"{called(body)} has no pod there", node["metadata"]["name"])
         wanted, new = (int(status.get(key) or 0) for key in ("desiredNumberScheduled", "updatedNumberScheduled"))
         driver = labels(body).get(keys.COMPONENT) == DRIVER
         if driver and new < wanted and not state.looked("ControllerRevision"):
-            what = f"DaemonSet {namespace}/{body['metadata']['name']}: {wanted - new} of {wanted} pods"
-            yield Hit("LIV403", f"{what} are made from an older template")
+            yield Hit("LIV403", f"{called(body)}: {wanted - new} of {wanted} pods are made from an older template")
 
 
 def repelled(spec: Body, node: Body) -> bool:

@@ -6,12 +6,10 @@ rules are asked again: what they find then, and did not before, is about these n
 would say everything twice. What nobody looked at is listed, and never guessed.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from ..api import keys
 from ..api.expectations import Kind, kind_of
@@ -21,15 +19,14 @@ from ..cluster.expectations import Expected
 from ..cluster.pool import ENGINES, Pool
 from ..cluster.scheduling import excluded
 from ..model import SEVERITIES, Body, Finding, few
+from ..policy.language.driver import DriverSettings
+from ..policy.language.spec import ClusterPolicySpec
 from . import nodes
 from .nodes import Hit
 from .objects import OPERATOR, is_operator, of_kinds, repelled
 from .state import State, called, labels, name_of
 from .verify import folded, texts
 from .why import NAMED
-
-if TYPE_CHECKING:
-    from ..policy.language.spec import ClusterPolicySpec
 
 KINDS = (
     *(Kind("v1", "Node"), Kind("v1", "Namespace"), Kind("apps/v1", "DaemonSet"), Kind("apps/v1", "Deployment")),
@@ -211,8 +208,6 @@ def _ruled(spec: ClusterPolicySpec, counts: Callable[[Finding], bool]) -> list[F
 
 def _with(spec: ClusterPolicySpec, seen: Seen) -> ClusterPolicySpec:
     """SPEC, in which the pool of SEEN says what its node has. A system that is said in more words stays."""
-    from ..policy.language.driver import DriverSettings
-
     has, said = {key: value for key, value in seen.has.items() if key != "memory"}, seen.pool.said
     if said.os and agrees("os", said.os, has.get("os", "")):
         has.pop("os", None)

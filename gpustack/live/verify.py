@@ -5,20 +5,15 @@ by what the policy comes to (api/expectations.py), and each answer leads to the 
 about. Nodes that the reconciler works on are left out: what is amiss there is meant.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..api.expectations import Expectation
 from ..catalog import _data
 from ..model import SEVERITIES, Finding, InputError, few
 from . import nodes, objects
 from .state import State
-
-if TYPE_CHECKING:
-    from .nodes import Hit
 
 NAMED = 8
 """How many nodes a finding names."""
@@ -47,7 +42,7 @@ def unreached(error: InputError) -> Finding:
     return Finding("LIV003", said["severity"], first.what, why=said["why"], remedy=first.remedy or said["do"])
 
 
-def folded(hits: Iterable[Hit], namespace: str, texts: Mapping[str, Any]) -> Iterator[Finding]:
+def folded(hits: Iterable[nodes.Hit], namespace: str, texts: Mapping[str, Any]) -> Iterator[Finding]:
     """HITS as findings, the same of many nodes as one, with their TEXTS by id."""
     groups: dict[tuple[str, str, str], list[str]] = {}
     for hit in hits:

@@ -122,8 +122,7 @@ def _faults(state: State, name: str) -> Iterator[Finding]:
 
 def _daemons(expected: Expected, state: State, body: Body) -> Iterator[Finding]:
     """What `verify` finds of a DaemonSet, and why its pods are not ready: each reason once, with the nodes."""
-    name = f"DaemonSet {body['metadata'].get('namespace')}/{body['metadata']['name']}"
-    yield from (each for each in verify(expected, state) if name in each.what)
+    yield from (each for each in verify(expected, state) if called(body) in each.what)
     wanted = (body.get("status") or {}).get("desiredNumberScheduled")
     if wanted is None or wanted > (body["status"].get("numberReady") or 0):
         yield from _signs(_app(body), "\n".join(state.events.get(name_of(body), [])))
@@ -180,14 +179,11 @@ def _states(pod: Body) -> Iterator[tuple[str, str]]:
             if _works(each) and last.get("reason") == "OOMKilled":
                 yield str(each["name"]), f"OOMKilled, {each.get('restartCount')} restarts"
             for form, said in state.items():
-                if form == "running" and (kind == "containerStatuses" or each.get("ready")):
+                well = form == "running" and (kind == "containerStatuses" or each.get("ready"))
+                well = well or (form == "terminated" and said.get("exitCode") == 0)
+                if well or (said or {}).get("reason") in {"PodInitializing", "ContainerCreating"}:
                     continue
-                if form == "terminated" and said.get("exitCode") == 0:
-                    continue
-                if said and said.get("reason") in {"PodInitializing", "ContainerCreating"}:
-                    continue
-                words = [str((said or {}).get(key) or "") for key in ("reason", "message")]
-                words += [str(last.get(key) or "") for key in ("reason", "message")]
+                words = [str(of.get(key) or "") for of in (said or {}, last) for key in ("reason", "message")]
                 told = ": ".join(dict.fromkeys(word for word in words if word))
                 yield str(each.get("name")), told if form != "running" else RUNNING
 
