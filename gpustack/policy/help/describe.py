@@ -23,14 +23,17 @@ def summary(model: type[Section]) -> str:
 
 
 def descriptions(model: type[Section]) -> dict[str, str]:
-    """The description of each field of MODEL, in one line: its own, else the text below it in the class. A class
-    that repeats a field wins over its bases.
+    """The description of each field of MODEL, in one line: its own, else the text below it in the class, else that of
+    the section which it is. A class that repeats a field wins over its bases, where it has a text below it.
     """
     texts: dict[str, str] = {}
     for cls in reversed(model.__mro__):
         if issubclass(cls, Section):
             texts.update(_module(cls.__module__).get(cls.__name__, {}))
-    return {name: field.description or texts.get(name, "") for name, field in model.model_fields.items()}
+    return {
+        name: field.description or texts.get(name) or "".join(map(summary, nested(field.annotation)))
+        for name, field in model.model_fields.items()
+    }
 
 
 def models(root: type[Section]) -> Iterator[type[Section]]:

@@ -158,7 +158,6 @@ class Alerts(Section):
     enabled: bool = own("alerts.enabled")
     """Whether alerts are rendered. Absent: true."""
     severities: Severities = section()
-    """What the label `severity` says."""
     labels: Annotated[dict[Annotated[str, SERIES_LABEL], LabelValue], AfterValidator(_free)] = mapping()
     """Labels of every alert, by which Alertmanager routes, such as `{team: gpu}`. Absent: none."""
     runbooks: Annotated[str, WEB] | None = None

@@ -108,7 +108,7 @@ class NodeGroup(Section):
 
 
 class Autoscaling(Section):
-    """Who changes the number of the pool's nodes: one of the two."""
+    """Who changes the number of the pool's nodes: one of the two. Nothing set: nobody, or nobody is told."""
 
     karpenter: Karpenter | None = None
     """Karpenter, by a NodePool that is rendered. Absent: not Karpenter."""

@@ -43,7 +43,6 @@ class Proxy(Section):
     noProxy: Text | None = None
     """Hosts, domains and networks that are reached directly, separated by commas. Absent or empty: none."""
     trustedCA: TrustedCA = section()
-    """Authorities that the proxy's certificates are signed by."""
 
 
 class OpenShift(Section):
@@ -55,7 +54,6 @@ class OpenShift(Section):
     """Images of the driver toolkit by RHCOS version, as the image stream `openshift/driver-toolkit` lists them. Absent:
     no driver toolkit."""
     proxy: Proxy = section()
-    """The cluster-wide proxy."""
 
 
 def _only_known(crds: dict[str, str]) -> dict[str, str]:
@@ -76,7 +74,7 @@ Monitoring = bool | Literal["victoria-metrics", "google-managed"]
 
 
 class ClusterFacts(Section):
-    """The cluster that a policy is for, or what several have in common."""
+    """What the cluster is: its Kubernetes version, platform, container runtime."""
 
     kubernetesVersion: KubernetesVersion | None = None
     """Version of the API server, in quotes: "1.34" or "1.34.1". Manifests are checked against its schemas. Has no
@@ -120,8 +118,6 @@ class ClusterFacts(Section):
 
 
 class Cluster(ClusterFacts):
-    """The cluster that a policy is for, with what must be known of it."""
+    """What the cluster is, with what must be known of it."""
 
     kubernetesVersion: KubernetesVersion
-    """Version of the API server, in quotes: "1.34" or "1.34.1". Manifests are checked against its schemas. Has no
-    default."""

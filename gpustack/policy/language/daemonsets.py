@@ -150,6 +150,5 @@ class DaemonSets(Section):
     updateStrategy: Literal["RollingUpdate", "OnDelete"] | None = None
     """How changed DaemonSets replace their pods; the driver's is always OnDelete. Absent: RollingUpdate."""
     rollingUpdate: RollingUpdate = section()
-    """Settings of the strategy RollingUpdate."""
     podSecurityContext: PodSecurityContext | None = None
     """Security context of all pods. Absent: none."""

@@ -72,7 +72,7 @@ class MetricsConfig(NamedConfigs):
 
 
 class HpcJobMapping(Section):
-    """Labels that tell which batch job a GPU works for."""
+    """Labels that tell which batch job a GPU works for, from a system such as Slurm."""
 
     enabled: bool = False
     """Whether the exporter reads the job files. Absent: false."""
@@ -99,15 +99,11 @@ class DcgmExporter(Operand):
     """The exporter of GPU metrics for Prometheus, on port 9400."""
 
     config: MetricsConfig = section()
-    """The metrics to collect."""
     serviceMonitor: ServiceMonitor = section()
-    """How Prometheus finds the exporter."""
     service: ExporterService = section()
-    """The Service in front of the exporter."""
     hostPID: bool = False
     """Whether the exporter sees the node's processes, which per-process metrics need. Absent: false."""
     hpcJobMapping: HpcJobMapping = section()
-    """Labels from a batch system such as Slurm."""
     annotations: Annotations = mapping()
     """Annotations of the exporter's pods. Absent: none."""
     enablePodLabels: bool = False

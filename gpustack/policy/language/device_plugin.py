@@ -30,21 +30,18 @@ class DevicePluginConfig(NamedConfigs):
 
 
 class PluginMps(Section):
-    """Multi-process service, run by a control daemon beside the plugin."""
+    """Multi-process service, run by a control daemon beside the plugin on nodes that share by MPS."""
 
     root: Annotated[HostPath, Own("devicePlugin.mps.root")] = own("devicePlugin.mps.root")
     """Folder on the node for the pipes and logs of MPS. Absent or empty: /run/nvidia/mps."""
 
 
 class DevicePlugin(Operand):
-    """The device plugin."""
+    """The device plugin, which offers a node's GPUs to the kubelet."""
 
     config: DevicePluginConfig = section()
-    """Named configurations, such as time-slicing."""
     mps: PluginMps = section()
-    """Settings of the MPS control daemon; it runs only on nodes that share by MPS."""
 
 
 class Gfd(Operand):
-    """GPU feature discovery. It follows the configurations of `devicePlugin.config`, so that labels say what is
-    offered."""
+    """GPU feature discovery, which labels nodes with what is offered: it follows `devicePlugin.config`."""

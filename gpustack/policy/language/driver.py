@@ -117,11 +117,8 @@ class UpgradePolicy(Section):
     """How many GPU nodes may be unavailable at a time, for whatever reason: a number, or a percentage rounded up.
     Absent: 25%."""
     waitForCompletion: WaitForCompletion = section()
-    """Workloads to wait for first."""
     podDeletion: PodDeletion = section()
-    """How pods that use GPUs are removed."""
     drain: Drain = section()
-    """Whether and how the node is drained."""
 
 
 class DriverSettings(Workload):
@@ -133,17 +130,12 @@ class DriverSettings(Workload):
     """Whether images with modules built for one kernel are used; `version` is then a branch such as "595". Absent:
     false."""
     rdma: Rdma = section()
-    """GPUDirect RDMA."""
     manager: DriverManager = section()
-    """The init container that unloads an old driver first."""
     repoConfig: RepoConfig = section()
-    """Package sources for building the modules."""
     certConfig: ConfigMapRef = section()
     """ConfigMap with certificates of authorities that the package sources use."""
     licensingConfig: Licensing = section()
-    """Licence of a vGPU guest driver."""
     virtualTopology: VirtualTopology = section()
-    """Topology file of vGPU guests."""
     kernelModuleConfig: ConfigMapRef = section()
     """ConfigMap with one `<module>.conf` of parameters per kernel module, such as `nvidia.conf`."""
     secretEnv: ObjectName | None = None
@@ -161,7 +153,7 @@ class DriverSettings(Workload):
 
 
 class Driver(DriverSettings):
-    """The driver of all nodes that no other driver serves."""
+    """The NVIDIA kernel driver of all nodes that no other driver serves."""
 
     enabled: bool | None = None
     """Whether the driver is installed by a container; false where the node image brings it. Absent: the default of the
@@ -178,7 +170,6 @@ class Driver(DriverSettings):
     readinessProbe: Probe | None = None
     """There in the operator's API, but its operator fails when it is set. Absent: none."""
     upgradePolicy: UpgradePolicy = section()
-    """How a new driver reaches the nodes."""
 
 
 class NodeRequirement(Section):
@@ -275,19 +266,14 @@ class NvidiaDriver(Workload):
     readinessProbe: Probe | None = None
     """There in the operator's API, but without effect. Absent: none."""
     rdma: Rdma = section()
-    """GPUDirect RDMA."""
     gds: Gds = section()
-    """GPUDirect Storage."""
     gdrcopy: GdrCopy = section()
-    """GDRCopy."""
     manager: DriverManager = section()
-    """The init container that unloads an old driver first."""
     repoConfig: ConfigMapRef = section()
     """ConfigMap with package sources for building the modules."""
     certConfig: ConfigMapRef = section()
     """ConfigMap with certificates of authorities that the package sources use."""
     licensingConfig: DriverLicensing = section()
-    """Licence of a vGPU guest driver."""
     virtualTopologyConfig: ConfigMapRef = section()
     """ConfigMap with the topology file of vGPU guests."""
     kernelModuleConfig: ConfigMapRef = section()
@@ -295,4 +281,3 @@ class NvidiaDriver(Workload):
     secretEnv: ObjectName | None = None
     """Secret whose keys become environment variables of the driver container. Absent or empty: none."""
     upgradePolicy: UpgradePolicy = section()
-    """How a new driver reaches the nodes."""

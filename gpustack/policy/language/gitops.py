@@ -22,7 +22,6 @@ class GitOpsSection(Section):
 
     engine: str | None = None
     repository: Repository = section()
-    """Where the engine finds the render."""
 
 
 def _with_engines() -> type[GitOpsSection]:
@@ -32,19 +31,9 @@ def _with_engines() -> type[GitOpsSection]:
     said = " or ".join(f"`{name}`" for name in names)
     fields: dict[str, Any] = {
         "engine": (Literal[names] | None, Field(default=None, description=f"{said}. Has no default.")),
-        **{
-            each.name: (
-                each.settings,
-                Field(default_factory=_nothing, validate_default=True, description=f"How {each.title} syncs."),
-            )
-            for each in engines
-        },
+        **{each.name: (each.settings, section()) for each in engines},
     }
     return create_model("GitOps", __base__=GitOpsSection, __module__=__name__, __doc__=GitOpsSection.__doc__, **fields)
-
-
-def _nothing() -> dict[str, Any]:
-    return {}
 
 
 if TYPE_CHECKING:

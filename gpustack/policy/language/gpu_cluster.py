@@ -50,24 +50,21 @@ class GpusHealthcheck(Healthcheck):
 
 
 class KubeletPlugin(DraContainer):
-    """The part of the DRA driver that runs on every node."""
+    """The part of the DRA driver that runs on the nodes."""
 
     healthcheck: Healthcheck = section()
-    """Its health check."""
 
 
 class GpusPlugin(KubeletPlugin):
-    """The part that allocates GPUs."""
+    """The part of the DRA driver that allocates GPUs, on every node."""
 
     healthcheck: GpusHealthcheck = section()
-    """Its health check."""
 
 
 class DraGpus(Section):
     """Allocation of GPUs."""
 
     kubeletPlugin: GpusPlugin = section()
-    """The part that runs on every node."""
 
 
 class ComputeDomains(Section):
@@ -78,7 +75,6 @@ class ComputeDomains(Section):
     controller: DraContainer = section()
     """The controller, one per cluster."""
     kubeletPlugin: KubeletPlugin = section()
-    """The part that runs on every node."""
 
 
 class DraDriver(ImageSource):
@@ -87,9 +83,7 @@ class DraDriver(ImageSource):
     featureGates: FeatureGates = mapping()
     """Features that are switched on or off, by name. Absent: the driver's own defaults."""
     gpus: DraGpus = section()
-    """Allocation of GPUs."""
     computeDomains: ComputeDomains = section()
-    """Groups of nodes that share memory over NVLink."""
 
 
 class DraHostPaths(Section):
@@ -105,7 +99,6 @@ class GpuCluster(Section):
     """A cluster whose GPUs are allocated by DRA. Being there at all switches the device plugin's components off."""
 
     draDriver: DraDriver = section()
-    """The DRA driver."""
     daemonsets: DaemonSets = section()
     """What holds for the DaemonSets of all components. Each field that is absent is that of `daemonsets` beside
     `gpuCluster`. Update strategy and security context have no effect; the priority holds for the DRA driver."""
@@ -114,11 +107,10 @@ class GpuCluster(Section):
     dcgmExporter: DcgmExporter = section()
     """The exporter of GPU metrics. Each field that is absent is that of `dcgmExporter` beside `gpuCluster`."""
     hostPaths: DraHostPaths = section()
-    """Where things are on the nodes."""
 
 
 class ComputeDomainsBesideThePlugin(ImageSource):
-    """Compute domains from the DRA driver, while the device plugin offers the GPUs."""
+    """Nodes that share memory over NVLink, by the DRA driver beside the device plugin, from Kubernetes 1.34."""
 
     enabled: bool = False
     """Whether compute domains are offered, on the nodes of the pools whose GPUs can have them. Absent: false."""
@@ -127,4 +119,3 @@ class ComputeDomainsBesideThePlugin(ImageSource):
     controller: DraContainer = section()
     """The controller, one per cluster."""
     kubeletPlugin: KubeletPlugin = section()
-    """The part that runs on the nodes."""

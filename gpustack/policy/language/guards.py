@@ -24,7 +24,8 @@ USER = form("user_name")
 
 
 class Writers(Section):
-    """Who may change the stack's ConfigMaps besides the engine of `gitops`."""
+    """Who may change the stack's ConfigMaps besides the engine of `gitops`: what is in them is run, as root, on every
+    GPU node. `system:masters` always may."""
 
     users: list[Annotated[str, USER]] = items()
     """Users, as `kubectl auth whoami` shows them; a ServiceAccount is `system:serviceaccount:NAMESPACE:NAME`. Absent:
@@ -41,8 +42,6 @@ class Guards(Section):
     and notes it in the audit log, `Off` renders no guards: the first step of leaving gpustack. Absent: Deny from
     Kubernetes 1.30 on, which is the first that can; before it Off."""
     writers: Writers = section()
-    """Who may change the stack's ConfigMaps besides the engine of `gitops`: what is in them is run, as root, on every
-    GPU node. `system:masters` always may."""
     networkPolicies: Reach = own("guards.networkPolicies")
     """For which pods that listen a NetworkPolicy is rendered, which closes all but their ports: the `reconciler`, `all`
     of the stack, or `none`. Pods in the network of their node are reached by none. Absent: reconciler."""

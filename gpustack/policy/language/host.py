@@ -51,7 +51,7 @@ class Cdi(Section):
 
 
 class Psa(Section):
-    """Pod Security admission."""
+    """Pod Security admission of the namespace."""
 
     enabled: bool | None = None
     """Whether the namespace is labelled for privileged pods; needed where the cluster enforces a stricter level.
@@ -66,14 +66,14 @@ class Psp(Section):
 
 
 class OperatorMetrics(Section):
-    """Metrics of the operator's own pod."""
+    """Metrics of the operator's own pod, which is not rendered."""
 
     serviceMonitor: ServiceMonitor = section()
     """How Prometheus finds them."""
 
 
 class Operator(Section):
-    """Settings of the operator. Those of its own pod mean nothing here: there is no such pod."""
+    """Settings of the operator that outlive it. Those of its own pod mean nothing here: there is no such pod."""
 
     runtimeClass: Annotated[ObjectName, Own("operator.runtimeClass")] = own("operator.runtimeClass")
     """Name of the RuntimeClass for pods that use GPUs. Absent or empty: nvidia."""
@@ -89,7 +89,6 @@ class Operator(Section):
     initContainer: ImageSource = section()
     """Image that older releases used for init containers; without effect since v26.3."""
     metrics: OperatorMetrics = section()
-    """Metrics of the operator's own pod, which is not rendered."""
 
 
 class Gds(SideModule):
@@ -97,7 +96,7 @@ class Gds(SideModule):
 
 
 class GdrCopy(SideModule):
-    """GDRCopy: the kernel module gdrdrv, built in the driver's pod. `args` has no effect."""
+    """GDRCopy, quick copies between CPU and GPU memory: gdrdrv, built in the driver's pod. `args` has no effect."""
 
 
 class NodeStatusExporter(Operand):

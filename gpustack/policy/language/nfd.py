@@ -46,7 +46,7 @@ class NfdPart(Section):
 
 
 class Nfd(ImageSource):
-    """Node feature discovery: an installation of our own, or one that is there already."""
+    """Node feature discovery, which finds nodes that have GPUs: an installation of our own, or one that is there."""
 
     enabled: bool = True
     """Whether we install it; false where the cluster has one, which then must find PCI devices of class 03 by vendor.

@@ -111,7 +111,7 @@ class PoolUpgrade(Section):
 
 
 class Vgpu(Section):
-    """The parts that a pool's GPUs are lent to virtual machines in."""
+    """The parts that a pool's GPUs are lent to virtual machines in, where its nodes serve `vm-vgpu`."""
 
     config: NodeText | None = None
     """Name of a set of devices in the configuration of the vGPU device manager, such as `A10-24Q`: what the label
@@ -152,20 +152,16 @@ class NodePool(Section):
     workload: Literal["container", "vm-passthrough", "vm-vgpu"] | None = None
     """What the nodes serve, with `sandboxWorkloads.enabled`. Absent: `sandboxWorkloads.defaultWorkload`."""
     vgpu: Vgpu = section()
-    """Which vGPU devices the nodes have, where they serve `vm-vgpu`."""
     sharing: Sharing = section()
-    """How GPUs are shared between pods. Absent: one pod per GPU."""
     driver: DriverSettings | None = None
     """What is different about the driver of these nodes; an `image` with path and tag is a whole reference.
     Absent: nothing."""
     upgrade: PoolUpgrade | None = None
     """When and how fast the `reconciler` takes nodes out of service. Absent: as `driver.upgradePolicy` says."""
     autoscaling: Autoscaling = section()
-    """Who changes the number of nodes, and what it is told. Absent: nobody, or nobody is told."""
     readiness: Readiness | None = None
     """What the Node Readiness Controller waits for before it lets pods onto nodes. Absent: nothing."""
     host: NodeHost = section()
-    """What is set up on the nodes themselves, below Kubernetes. Absent: nothing is known of that."""
 
 
 def unique_names(pools: list[NodePool]) -> list[NodePool]:

@@ -151,7 +151,6 @@ class Operand(Workload):
     """A pod of its own on every node that takes part."""
 
     hostNetwork: bool = False
-    """Whether the pod uses the node's network instead of its own. Absent: false."""
 
     enabled: bool = False
     """Whether the component is installed. Absent: the default of the release and the platform."""

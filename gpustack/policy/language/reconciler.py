@@ -177,7 +177,6 @@ class Reconciler(ImageSource):
     """How long PodDisruptionBudgets may hold up a node whose turn it is, before its pods are deleted and not evicted.
     With it the program may delete pods that use a GPU. Absent: they hold it up as long as they refuse."""
     order: NodeOrder = section()
-    """Which nodes of a roll-out have their turn first."""
     maintenanceLeaseNamespace: DnsLabel | None = None
     """Namespace of the Leases `node-NAME` by which maintenance of nodes is shared, as medik8s' node maintenance and its
     remediations do in `medik8s-leases`: nothing begins on a node whose Lease another one holds, and the program holds
@@ -193,7 +192,6 @@ class Reconciler(ImageSource):
     labelGraceSeconds: AtLeast0 = own("reconciler.labelGraceSeconds")
     """How long a GPU must be gone from a node before the node's labels are removed. Absent: 900."""
     deadlines: Deadlines = section()
-    """How long a step may take on a node."""
 
 
 def labelling(spec: ClusterPolicySpec) -> Labelling | None:

@@ -17,7 +17,7 @@ REPOSITORY_PATH = form("repository_path")
 
 
 class Repository(Section):
-    """Where the engine finds `dist/`."""
+    """Where the engine finds the render."""
 
     url: Annotated[str, REPOSITORY_URL] | None = None
     """Address of the Git repository (https://, ssh://, for Argo CD also git@host:path), or of the cluster's own OCI

@@ -18,7 +18,7 @@ from .types import DnsLabel, DnsSubdomain, HostPath, ImageReference, Labels, Lab
 
 
 class SandboxWorkloads(Section):
-    """Whether nodes may serve virtual machines instead of containers."""
+    """Whether nodes may serve virtual machines or Kata containers instead of containers."""
 
     enabled: bool | None = None
     """Whether nodes are told apart by the label `nvidia.com/gpu.workload.config`. Absent: the default of the release,
@@ -33,13 +33,12 @@ class VgpuManager(Operand):
     """The vGPU host driver. NVIDIA publishes no image of it: repository and version are your own."""
 
     driverManager: DriverManager = section()
-    """The init container that unloads an old driver first."""
     kernelModuleConfig: ConfigMapRef = section()
     """ConfigMap with parameters of the kernel modules."""
 
 
 class VgpuDevicesConfig(NamedConfigs):
-    """Named sets of vGPU devices, in one text under the key `config.yaml`."""
+    """Named sets of vGPU devices, in one text under the key `config.yaml`; without a name, those of the release."""
 
     default: Annotated[LabelValue, Own("vgpuDeviceManager.config.default")] = own("vgpuDeviceManager.config.default")
     """Set that nodes without the label `nvidia.com/vgpu.config` get. Absent or empty: default."""
@@ -49,14 +48,12 @@ class VgpuDeviceManager(Operand):
     """The manager that creates vGPU devices on a node."""
 
     config: VgpuDevicesConfig = section()
-    """Named sets of devices; without a name, those that come with the release."""
 
 
 class VfioManager(Operand):
     """The manager that binds GPUs to vfio-pci, for passthrough."""
 
     driverManager: DriverManager = section()
-    """The init container that unloads an old driver first."""
 
 
 class SandboxDevicePlugin(Operand):
@@ -100,7 +97,6 @@ class KataManager(Operand):
     """The Kata manager. Deprecated: since v26.3 `kataSandboxDevicePlugin` and Kata's own installation replace it."""
 
     config: KataManagerConfig = section()
-    """Its runtime classes."""
 
 
 class CcManager(Operand):

@@ -161,7 +161,7 @@ class MigConfig(NamedConfigs):
 
 
 class MigManager(Operand):
-    """The MIG manager, which brings each node to the layout that its label names."""
+    """The MIG manager, which cuts GPUs into instances: it brings each node to the layout that its label names."""
 
     config: MigConfig = section()
     """Named layouts; without a name, those that come with the release."""

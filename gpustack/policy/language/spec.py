@@ -50,64 +50,37 @@ class PolicySpec(Section):
     """What an absent field of the operator's ClusterPolicy means: `chart`, what the chart of the release writes, or
     `operator`, what the operator makes of an object that no chart wrote (OLM, `kubectl apply`). Absent: chart."""
     cluster: ClusterFacts = section()
-    """What the cluster is: its Kubernetes version, platform, container runtime."""
     nodePools: Annotated[list[NodePool], AfterValidator(unique_names)] = items()
     """The nodes that have GPUs, by what tells them apart, and what each group of them gets. Absent: nothing is known
     about the nodes, and all get the same."""
     nfd: Nfd = section()
-    """Node feature discovery, which finds the nodes that have GPUs."""
     daemonsets: DaemonSets = section()
-    """What holds for the pods of every component."""
     hostPaths: host.HostPaths = section()
-    """Where things are on the nodes."""
     driver: Driver = section()
-    """The NVIDIA kernel driver."""
     toolkit: host.Toolkit = section()
     """The container toolkit, which teaches the container runtime to hand out GPUs."""
     cdi: host.Cdi = section()
-    """The container device interface, by which the runtime injects GPUs."""
     devicePlugin: DevicePlugin = section()
-    """The device plugin, which offers a node's GPUs to the kubelet."""
     gfd: Gfd = section()
-    """GPU feature discovery, which labels nodes with what their GPUs are."""
     mig: Mig = section()
-    """How MIG instances are offered."""
     migManager: MigManager = section()
-    """The MIG manager, which cuts GPUs into instances."""
     dcgm: Dcgm = section()
-    """The stand-alone DCGM host engine."""
     dcgmExporter: DcgmExporter = section()
-    """The exporter of GPU metrics for Prometheus."""
     nodeStatusExporter: host.NodeStatusExporter = section()
-    """The exporter of a node's validation state for Prometheus."""
     validator: Validator = section()
-    """The pods that prove a node's GPUs usable."""
     gds: host.Gds = section()
-    """GPUDirect Storage."""
     gdrcopy: host.GdrCopy = section()
-    """GDRCopy, low-latency copies between CPU and GPU memory."""
     operator: host.Operator = section()
-    """Settings of the operator that outlive it, such as the name of the RuntimeClass."""
     psa: host.Psa = section()
-    """Pod Security admission of the namespace."""
     psp: host.Psp = section()
-    """Pod Security policies, which Kubernetes 1.25 removed."""
     sandboxWorkloads: sandbox.SandboxWorkloads = section()
-    """GPUs for virtual machines and Kata containers."""
     vgpuManager: sandbox.VgpuManager = section()
-    """The vGPU host driver."""
     vgpuDeviceManager: sandbox.VgpuDeviceManager = section()
-    """The manager that creates vGPU devices."""
     vfioManager: sandbox.VfioManager = section()
-    """The manager that binds GPUs to vfio-pci."""
     sandboxDevicePlugin: sandbox.SandboxDevicePlugin = section()
-    """The device plugin for virtual machines of KubeVirt."""
     kataSandboxDevicePlugin: sandbox.KataSandboxDevicePlugin = section()
-    """The device plugin for Kata containers."""
     kataManager: sandbox.KataManager = section()
-    """The Kata manager, deprecated."""
     ccManager: sandbox.CcManager = section()
-    """The manager of confidential computing."""
     extraObjects: list[Manifest] = items()
     """Kubernetes objects that are rendered along, each a whole manifest. Layers merge them by API group, kind,
     namespace (absent: `cluster.namespace`) and name, rules of a PrometheusRule by `alert` or `record`; one with
@@ -120,18 +93,15 @@ class PolicySpec(Section):
     secrets: list[SecretSource] = items()
     """From where the Secrets come that the stack names: a secret store, or sealed text. Absent: others bring them."""
     compat: Compat = section()
-    """What other software finds of the operator where it looks for one."""
     drivers: list[NvidiaDriver] = items()
     """Drivers for groups of nodes, with `driver.useNvidiaDriverCRD` or `gpuCluster`. Absent: none."""
     gpuCluster: GpuCluster | None = None
     """GPUs by dynamic resource allocation, from Kubernetes 1.34. Absent: the device plugin offers GPUs."""
     computeDomains: ComputeDomainsBesideThePlugin = section()
-    """Nodes that share memory over NVLink, beside the device plugin, from Kubernetes 1.34."""
     reconciler: Reconciler | None = None
     """The program in the cluster that labels nodes and rolls drivers and MIG layouts. Absent: none, and nobody labels
     nodes."""
     guards: Guards = section()
-    """What the API server refuses to the stack's own accounts, and who may reach its pods."""
     carried: Annotated[list[Carried], AfterValidator(one_each)] = items()
     """What DaemonSets that were there before gpustack keep of what they were, so that their pods go on running. Absent:
     nothing."""
@@ -155,9 +125,7 @@ class ClusterPolicySpec(PolicySpec):
     """
 
     release: Release
-    """Release of the GPU operator whose component versions and defaults are taken, such as v26.7.0. Has no default."""
     cluster: Cluster = section()
-    """What the cluster is: its Kubernetes version, platform, container runtime."""
     _kinds: Kinds = PrivateAttr(default=NONE)
 
     _known_constructs: object = PrivateAttr(default=None)

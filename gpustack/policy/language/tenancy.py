@@ -187,9 +187,7 @@ class Tenancy(Section):
     queues: Queues | None = None
     """Queues of Kueue or the KAI scheduler. Absent: none."""
     admission: Admission = section()
-    """What pods in the tenants' namespaces may not do."""
     exceptions: Exceptions = section()
-    """What lets the stack's own pods through."""
 
     @model_validator(mode="after")
     def _each_once(self) -> Tenancy:

@@ -22,7 +22,7 @@ class Validation(Section):
 
 
 class Validator(Workload):
-    """The validator. Its image, pull secrets and resources also serve the waiting containers of other pods."""
+    """The pods that prove a node's GPUs usable. Image, pull secrets and resources also serve other pods that wait."""
 
     driver: Validation = section()
     """The check that a driver is loaded."""

@@ -45,7 +45,6 @@ class Ring(Section):
     soak: Duration = "0s"
     """How long a change stays in the ring at least: 24h. Absent: not at all."""
     require: Require = section()
-    """What must hold before a change leaves the ring."""
 
 
 class FleetSpec(Section):
