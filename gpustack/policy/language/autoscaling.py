@@ -5,14 +5,12 @@ anyway (labels, taints, how GPUs are cut and shared) is told to it from here, an
 fields are Karpenter's and the Node Readiness Controller's own (nodes.md 1.4, 3).
 """
 
-from __future__ import annotations
+from typing import Annotated, Any, Literal
 
-from typing import Annotated, Literal
-
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from .base import Section, items, mapping
-from .forms import TextAt, form, refuse, refuse_as, refuse_at
+from .forms import TextAt, form, refuse_as, refuse_at
 from .types import AtLeast1, DnsSubdomain, LabelKey, LabelValue, NodeText, Quantities
 
 Status = Literal["True", "False", "Unknown"]
@@ -33,11 +31,9 @@ class NodeClass(Section):
     group: DnsSubdomain | None = None
     """Its API group. Absent: that of the kind."""
 
-    @model_validator(mode="after")
-    def _whole(self) -> NodeClass:
+    def model_post_init(self, _: Any) -> None:
         if (self.kind is None) != (self.group is None):
             raise refuse_as("node_class", "half")
-        return self
 
 
 class Requirement(Section):
@@ -50,15 +46,13 @@ class Requirement(Section):
     values: list[LabelValue] = items()
     """The values. Absent: none, for Exists and DoesNotExist."""
 
-    @model_validator(mode="after")
-    def _as_many(self) -> Requirement:
+    def model_post_init(self, _: Any) -> None:
         least, most = VALUES[self.operator]
         if not least <= len(self.values) <= most:
             count = {0: "no values", 1: "one value"}[most] if most < 2 else "at least one value"
             raise refuse_as("requirement", "values", operator=self.operator, count=count)
         if self.operator in {"Gt", "Lt"} and not self.values[0].isdigit():
             raise refuse_as("requirement", "number", value=self.values[0])
-        return self
 
 
 class Karpenter(Section):
@@ -99,12 +93,10 @@ class NodeGroup(Section):
     maxPods: AtLeast1 | None = None
     """Pods on a node, for `clusterApi`. Absent: 110."""
 
-    @model_validator(mode="after")
-    def _beside_gpus(self) -> NodeGroup:
+    def model_post_init(self, _: Any) -> None:
         for name in self.resources:
             if name not in {"cpu", "memory", "ephemeral-storage"}:
                 raise refuse_at(("resources", name), refuse_as("node_group", "resource", name=name), name)
-        return self
 
 
 class Autoscaling(Section):
@@ -115,11 +107,9 @@ class Autoscaling(Section):
     nodeGroup: NodeGroup | None = None
     """cluster-autoscaler, by tags or annotations of the node group. Absent: not cluster-autoscaler."""
 
-    @model_validator(mode="after")
-    def _one(self) -> Autoscaling:
+    def model_post_init(self, _: Any) -> None:
         if self.karpenter and self.nodeGroup:
-            raise refuse("autoscaling", "nodes are scaled by karpenter or as a nodeGroup, one of them", "write one")
-        return self
+            raise refuse_as("autoscaling", "both")
 
 
 class Readiness(Section):

@@ -9,6 +9,7 @@ What a section promises:
 - unknown keys and values of another type are refused: "true" is not a boolean, and 595 not a version;
 - null counts as absent, and absent leaves are None; what is absent takes the default of release and platform, which
   `defaults.py` puts in before a model sees the data;
+- what no field alone can tell is refused by `model_post_init`: combinations, and amounts that don't fit each other;
 - an absent section, list or map is an empty one, so that code reads `spec.driver.rdma.enabled` without asking at each
   step. Where presence itself means something (`resources`, a probe, `gpuCluster`) the attribute is None when absent;
 - instances are frozen.

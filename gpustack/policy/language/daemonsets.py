@@ -1,21 +1,10 @@
 """`daemonsets`: what holds for the pods of every component."""
 
-from __future__ import annotations
-
-from typing import Annotated, Literal
-
-from pydantic import model_validator
+from typing import Annotated, Any, Literal
 
 from .base import Own, Section, items, mapping, own, section
 from .forms import form, refuse_as
 from .types import Annotations, AtLeast0, DnsSubdomain, Labels, LabelValue, NodesText, ObjectName, TaintKey, Text
-
-PROFILE_PATH = form("profile_path")
-SYSCTL = form("sysctl")
-
-WINDOWS_USER = form("windows_user")
-
-Effect = Literal["NoSchedule", "PreferNoSchedule", "NoExecute", ""]
 
 
 class Toleration(Section):
@@ -27,20 +16,18 @@ class Toleration(Section):
     """How key and value are compared; Lt and Gt need a feature gate, new in Kubernetes 1.35. Absent or empty: Equal."""
     value: LabelValue | None = None
     """Value of the taint, not with operator Exists. Absent: the empty value."""
-    effect: Effect | None = None
+    effect: Literal["NoSchedule", "PreferNoSchedule", "NoExecute", ""] | None = None
     """Effect of the taint. Absent or empty: every effect."""
     tolerationSeconds: int | None = None
     """Seconds that a pod stays after a NoExecute taint appears. Absent: for ever."""
 
-    @model_validator(mode="after")
-    def _as_the_api_wants_it(self) -> Toleration:
+    def model_post_init(self, _: Any) -> None:
         if self.operator == "Exists" and self.value:
             raise refuse_as("toleration", "value")
         if not self.key and self.operator != "Exists":
             raise refuse_as("toleration", "key")
         if self.tolerationSeconds is not None and self.effect != "NoExecute":
             raise refuse_as("toleration", "seconds")
-        return self
 
 
 class RollingUpdate(Section):
@@ -65,7 +52,7 @@ class SeccompProfile(Section):
 
     type: Literal["RuntimeDefault", "Localhost", "Unconfined"]
     """Which kind of profile applies."""
-    localhostProfile: Annotated[str, PROFILE_PATH] | None = None
+    localhostProfile: Annotated[str, form("profile_path")] | None = None
     """Path of a profile below the kubelet's seccomp folder; for type Localhost only. Absent: none."""
 
 
@@ -85,7 +72,7 @@ class SELinuxOptions(Section):
 class Sysctl(Section):
     """A kernel parameter of the pod's own namespaces."""
 
-    name: Annotated[str, SYSCTL]
+    name: Annotated[str, form("sysctl")]
     """Name of the parameter, such as `net.core.somaxconn`."""
     value: Text
     """Its value, as text."""
@@ -100,7 +87,7 @@ class WindowsOptions(Section):
     """Name of such a specification. Absent: none."""
     hostProcess: bool | None = None
     """Whether the containers run as host processes. Absent: false."""
-    runAsUserName: Annotated[str, WINDOWS_USER] | None = None
+    runAsUserName: Annotated[str, form("windows_user")] | None = None
     """Windows user that runs the containers. Absent: the image's."""
 
 

@@ -6,10 +6,9 @@ that nobody could act on, or in which a rule never counts, is refused.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import AfterValidator, Field
 
 from .base import Section, items
 from .forms import form, refuse_as, refuse_at
@@ -48,18 +47,15 @@ class Condition(Section):
     """After how long without a heartbeat nobody knows whether the condition still holds; 0: it has no heartbeat.
     Absent: 0."""
 
-    @model_validator(mode="after")
-    def _acted_on(self) -> Condition:
+    def model_post_init(self, _: Any) -> None:
         if self.then == "report" and self.request != "none":
             raise refuse_at(("request",), refuse_as("health", "request", request=self.request), self.request)
-        return self
 
     def hides(self, other: Condition) -> bool:
         """Whether OTHER, which comes after it, never counts."""
-        wide = not (self.reasons or self.messages)
-        parts = ("reasons", "messages")
-        same = all(getattr(self, part) == getattr(other, part) for part in parts)
-        return (self.type, self.status) == (other.type, other.status) and (wide or same)
+        texts = (self.reasons, self.messages)
+        wider = texts in (([], []), (other.reasons, other.messages))
+        return wider and (self.type, self.status) == (other.type, other.status)
 
 
 class Health(Section):
@@ -98,8 +94,7 @@ class Health(Section):
         """Whether the program takes nodes out of service."""
         return self.owner in {None, "reconciler"}
 
-    @model_validator(mode="after")
-    def _sound(self) -> Health:
+    def model_post_init(self, _: Any) -> None:
         if not (self.detectors or self.conditions):
             raise refuse_as("health", "nothing")
         if self.logMonitorNamespace and "nodeProblemDetector" not in self.detectors:
@@ -107,14 +102,8 @@ class Health(Section):
         if int(self.maxShare.rstrip("%")) > int(self.breakerShare.rstrip("%")):
             error = refuse_as("health", "never", most=self.maxShare, breaker=self.breakerShare)
             raise refuse_at(("maxShare",), error, self.maxShare)
-        for index, case in self._wrong():
-            error = refuse_as("health", case, type=self.conditions[index].type, owner=self.owner)
-            raise refuse_at(("conditions", index, "then"), error, self.conditions[index].then)
-        return self
-
-    def _wrong(self) -> Iterator[tuple[int, str]]:
         for index, each in enumerate(self.conditions):
-            if any(other.hides(each) for other in self.conditions[:index]):
-                yield index, "hidden"
-            if each.then != "report" and not self.acts:
-                yield index, "owner"
+            hidden = any(other.hides(each) for other in self.conditions[:index])
+            if hidden or (each.then != "report" and not self.acts):
+                error = refuse_as("health", "hidden" if hidden else "owner", type=each.type, owner=self.owner)
+                raise refuse_at(("conditions", index, "then"), error, each.then)

@@ -6,11 +6,9 @@ nodes run, and in nobody's review. Here they are said once, and what a system do
 refused.
 """
 
-from __future__ import annotations
-
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, model_validator
+from pydantic import AfterValidator
 
 from .base import Own, Section, items, mapping, own, section
 from .dcgm import ServiceMonitor
@@ -153,8 +151,6 @@ class NodeHost(Section):
     """On OpenShift, the MachineConfigPool of the nodes: its MachineConfig is rendered, and all its nodes reboot.
     Absent: no MachineConfig is rendered; `gpustack nodes` prints it."""
 
-    @model_validator(mode="after")
-    def _says_something(self) -> NodeHost:
+    def model_post_init(self, _: Any) -> None:
         if self.machineConfigPool and not self.model_dump(exclude={"machineConfigPool"}, exclude_defaults=True):
             raise refuse_as("node_host", "nothing")
-        return self

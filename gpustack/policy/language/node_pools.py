@@ -1,7 +1,5 @@
 """`nodePools`: the nodes that have GPUs, by what tells them apart, and what each group of them gets."""
 
-from __future__ import annotations
-
 from typing import Any, Literal
 
 from pydantic import Field, model_validator
@@ -11,7 +9,7 @@ from gpustack.model import INT32
 from .autoscaling import Autoscaling, Readiness
 from .base import Section, items, mapping, section
 from .driver import DriverSettings
-from .forms import refuse, refuse_as, refuse_at
+from .forms import refuse_as, refuse_at
 from .host import NodeHost
 from .sharing import Sharing
 from .types import (
@@ -52,11 +50,9 @@ class Count(Section):
             raise refuse_as("count", "no number", value=repr(data))
         return data
 
-    @model_validator(mode="after")
-    def _in_order(self) -> Count:
+    def model_post_init(self, _: Any) -> None:
         if self.min > self.max:
-            raise refuse("count", f"min {self.min} is more than max {self.max}", "exchange the two")
-        return self
+            raise refuse_as("count", "order", min=self.min, max=self.max)
 
 
 class Taint(Section):
@@ -82,13 +78,10 @@ class Window(Section):
     timeZone: TimeZone = "UTC"
     """Time zone of `start`, such as Europe/Berlin. Absent: UTC."""
 
-    @model_validator(mode="after")
-    def _each_day_once(self) -> Window:
+    def model_post_init(self, _: Any) -> None:
         for index, day in enumerate(self.days):
             if day in self.days[:index]:
-                error = refuse("days", f"{day} stands twice", "delete one of the two")
-                raise refuse_at(("days", index), error, day)
-        return self
+                raise refuse_at(("days", index), refuse_as("days", "twice", day=day), day)
 
 
 class PoolUpgrade(Section):
@@ -166,10 +159,8 @@ class NodePool(Section):
 
 def unique_names(pools: list[NodePool]) -> list[NodePool]:
     """Return POOLS, or refuse the first whose name another has."""
-    seen: set[str] = set()
-    for index, pool in enumerate(pools):
-        if pool.name in seen:
-            error = refuse("pool_name", f"two node pools are called {pool.name!r}", "give each pool a name of its own")
-            raise refuse_at((index, "name"), error, pool.name)
-        seen.add(pool.name)
+    names = [pool.name for pool in pools]
+    for index, name in enumerate(names):
+        if name in names[:index]:
+            raise refuse_at((index, "name"), refuse_as("pool_name", "twice", name=name), name)
     return pools

@@ -5,18 +5,16 @@ does not exist. (GDS and GDRCopy run inside the driver's pod, so they have no re
 arguments.)
 """
 
-from __future__ import annotations
+from typing import Annotated, Any, Literal
 
-from typing import Annotated, Literal
-
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import AfterValidator, Field
 from pydantic_core import PydanticCustomError
 
 from gpustack.catalog.environment import paths_in
 from gpustack.model import has_credentials, masked
 
 from .base import Section, items
-from .forms import refuse, refuse_as, refuse_at
+from .forms import refuse_as, refuse_at
 from .types import (
     HOST_PATH,
     AtLeast0,
@@ -29,8 +27,6 @@ from .types import (
     Quantities,
     Text,
 )
-
-PullPolicy = Literal["Always", "IfNotPresent", "Never", ""]
 
 
 def _without_password(value: str) -> str:
@@ -47,14 +43,12 @@ class EnvVar(Section):
     value: Annotated[Text, AfterValidator(_without_password)] | None = None
     """Its value, always text: write numbers and true or false in quotes. Absent is the empty text."""
 
-    @model_validator(mode="after")
-    def _names_paths(self) -> EnvVar:
+    def model_post_init(self, _: Any) -> None:
         for path in paths_in(self.name, self.value or ""):
             try:
                 HOST_PATH.check(path)
             except PydanticCustomError as error:
                 raise refuse_at(("value",), error, self.value) from None
-        return self
 
 
 class ResourceRequirements(Section):
@@ -83,7 +77,7 @@ class Probe(Section):
 
 def _one(value: int) -> int:
     if value != 1:
-        raise refuse("success_threshold", "startup and liveness probes succeed once or not", "leave it out, or write 1")
+        raise refuse_as("success_threshold", "other")
     return value
 
 
@@ -106,7 +100,7 @@ class ImageSource(Section):
     too. Absent: that of the release."""
     version: ImageTagOrDigest | None = None
     """Tag or `sha256:` digest of the image, in quotes where it looks like a number. Absent: that of the release."""
-    imagePullPolicy: PullPolicy | None = None
+    imagePullPolicy: Literal["Always", "IfNotPresent", "Never", ""] | None = None
     """When the kubelet pulls the image. Absent or empty: IfNotPresent."""
     imagePullSecrets: list[DnsSubdomain] = items()
     """Names of Secrets in the operator's namespace that hold credentials for the registry. Absent: none."""

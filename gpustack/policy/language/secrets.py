@@ -4,13 +4,11 @@ No value of one is ever in a policy. What another program brings (SOPS, by Flux)
 under `references`.
 """
 
-from __future__ import annotations
-
 import base64
 import binascii
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import AfterValidator, Field
 
 from .base import Section, mapping
 from .forms import refuse_as, refuse_at
@@ -111,14 +109,10 @@ class SecretSource(Section):
     @property
     def keys(self) -> list[str]:
         """The keys that it will have."""
-        return sorted(
-            {*(self.external.keys if self.external else ()), *(self.sealed.encryptedData if self.sealed else ())}
-        )
+        return sorted(self.external.keys if self.external else self.sealed.encryptedData if self.sealed else ())
 
-    @model_validator(mode="after")
-    def _made(self) -> SecretSource:
+    def model_post_init(self, _: Any) -> None:
         if (self.external is None) == (self.sealed is None):
             raise refuse_as("secrets", "sources", name=self.name)
         if lacking := [key for key in KEYS[self.type] if key not in self.keys]:
             raise refuse_at(("type",), refuse_as("secrets", "keys", type=self.type, key=lacking[0]), self.type)
-        return self

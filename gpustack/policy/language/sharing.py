@@ -5,15 +5,15 @@ Solves: sharing is three systems (time-slicing, MPS, MIG) with two files of text
 is dropped without a word or stops the plugin. So the combinations that can't work are refused while reading.
 """
 
-from __future__ import annotations
+import functools
+import math
+from typing import Annotated, Any, Literal
 
-from typing import Annotated, Literal
-
-from pydantic import AfterValidator, BeforeValidator, Field, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field
 
 from .base import Section, items, section
 from .device_plugin import NamedConfigs
-from .forms import absent, refuse, refuse_as, refuse_at
+from .forms import absent, refuse_as, refuse_at
 from .operand import Operand
 from .types import AtLeast0, AtLeast1, MigProfile, NodeText
 
@@ -22,15 +22,9 @@ MPS_CLIENTS = 48
 (plugin-config.yaml)."""
 
 
-def _two_or_more(value: int) -> int:
-    if value < 2:
-        raise refuse("replicas", "replicas must be 2 or more", "leave out this kind of sharing to turn it off")
-    return value
-
-
-def _mps_clients(value: int) -> int:
-    if value > MPS_CLIENTS:
-        raise refuse_as("replicas", "clients", most=MPS_CLIENTS)
+def _shares(value: int, most: float = math.inf) -> int:
+    if not 2 <= value <= most:
+        raise refuse_as("replicas", "none" if value < 2 else "clients", most=most)
     return value
 
 
@@ -40,9 +34,11 @@ def _layout(value: dict[str, int]) -> dict[str, int]:
     return value
 
 
-Replicas = Annotated[int, AfterValidator(_two_or_more), Field(json_schema_extra={"minimum": 2})]
+Replicas = Annotated[int, AfterValidator(_shares), Field(json_schema_extra={"minimum": 2})]
 MpsReplicas = Annotated[
-    Replicas, AfterValidator(_mps_clients), Field(json_schema_extra={"minimum": 2, "maximum": MPS_CLIENTS})
+    int,
+    AfterValidator(functools.partial(_shares, most=MPS_CLIENTS)),
+    Field(json_schema_extra={"minimum": 2, "maximum": MPS_CLIENTS}),
 ]
 Layout = Annotated[
     dict[MigProfile, AtLeast1],
@@ -95,18 +91,17 @@ class MigSharing(Section):
     devices: list[MigDevices] = items()
     """A layout per group of GPUs, where a node's GPUs are cut differently. Absent: see the other two."""
 
-    @model_validator(mode="after")
-    def _one_of_three(self) -> MigSharing:
+    def model_post_init(self, _: Any) -> None:
         given = [name for name in ("config", "layout", "devices") if getattr(self, name)]
         if len(given) != 1:
-            what = f"mig has {' and '.join(given)}" if given else "mig says neither config nor layout nor devices"
-            raise refuse("mig_sharing", what, "keep exactly one of config, layout and devices")
-        twice = _first_repeated(self.devices)
-        if twice:
-            row, column, index = twice
-            error = refuse("mig_devices", f"GPU {index} is in two groups", "give each GPU one layout")
-            raise refuse_at(("devices", row, "indices", column), error, index)
-        return self
+            raise refuse_as("mig_sharing", "several" if given else "none", given=" and ".join(given))
+        seen: set[int] = set()
+        for row, group in enumerate(self.devices):
+            for column, index in enumerate(group.indices):
+                if index in seen:
+                    place = ("devices", row, "indices", column)
+                    raise refuse_at(place, refuse_as("mig_devices", "twice", index=index), index)
+                seen.add(index)
 
 
 class Sharing(Section):
@@ -124,24 +119,11 @@ class Sharing(Section):
         """Whether every GPU belongs to one pod at a time."""
         return self.timeSlicing is None and self.mps is None and self.mig is None
 
-    @model_validator(mode="after")
-    def _possible_together(self) -> Sharing:
+    def model_post_init(self, _: Any) -> None:
         if self.mps and self.mig:
             raise refuse_as("sharing", "mps with mig")
         if self.mps and self.timeSlicing:
             raise refuse_as("sharing", "mps with timeSlicing")
-        return self
-
-
-def _first_repeated(groups: list[MigDevices]) -> tuple[int, int, int] | None:
-    """The first index that stands in two places: its group, its place there and itself."""
-    seen: set[int] = set()
-    for row, group in enumerate(groups):
-        for column, index in enumerate(group.indices):
-            if index in seen:
-                return row, column, index
-            seen.add(index)
-    return None
 
 
 class Mig(Section):

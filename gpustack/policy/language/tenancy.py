@@ -4,18 +4,15 @@ Solves: a quota over a name that no node offers bounds nothing, and one that lea
 tenant is given GPUs or slices of a pool, and the names follow from what the nodes of that pool offer.
 """
 
-from __future__ import annotations
-
-from collections.abc import Iterator
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import AfterValidator, Field
 
 from gpustack.model import INT32
 from gpustack.text.quantities import size
 
 from .base import Section, items, mapping, own, section
-from .forms import form, refuse, refuse_at
+from .forms import form, refuse_as, refuse_at
 from .types import AtLeast1, DnsLabel, DnsSubdomain, Quantities
 
 NVIDIA = "nvidia.com/"
@@ -40,39 +37,29 @@ class Part(Section):
     """A part of all that the pool offers, such as 25%, rounded down. Needs the pool's `count`; under an autoscaler it
     is of the most. Absent: not said so."""
 
-    @model_validator(mode="after")
-    def _one(self) -> Part:
+    def model_post_init(self, _: Any) -> None:
         if sum(map(bool, (self.gpus, self.slices, self.share))) != 1:
-            what = "a tenant is given gpus, slices or a share of a pool, one of them"
-            raise refuse("tenant_part", what, "write {gpus: 4}, {slices: {3g.40gb: 2}} or {share: 25%}")
-        return self
-
-
-def _no_gpus(amounts: dict[str, Any], kind: str, what: str, remedy: str) -> None:
-    """Refuse the first of AMOUNTS that is NVIDIA's, as KIND: WHAT is wrong about it."""
-    for name in amounts:
-        if name.startswith(NVIDIA):
-            raise refuse_at((name,), refuse(kind, f"{name} {what}", remedy), name)
+            raise refuse_as("tenant_part", "one")
 
 
 def _of_containers(amounts: dict[str, Any]) -> dict[str, Any]:
-    what = "in a LimitRange: a max refuses every pod without a GPU, and a default gives it one"
-    _no_gpus(amounts, "limit_range", what, "use maxPerPod")
-    for name in amounts:
-        if name not in PLENTY:
-            error = refuse("limit_range", f"containers have no {name!r}", f"write {', '.join(PLENTY)}")
-            raise refuse_at((name,), error, name)
+    for case, known in (("gpu", lambda name: not name.startswith(NVIDIA)), ("other", PLENTY.__contains__)):
+        for name in amounts:
+            if not known(name):
+                raise refuse_at((name,), refuse_as("limit_range", case, name=name, known=", ".join(PLENTY)), name)
     return amounts
 
 
 def _beside_gpus(amounts: dict[str, Any]) -> dict[str, Any]:
-    _no_gpus(amounts, "beside", "is what tenants are given, and stands in their queues by that", "leave it out")
+    for name in amounts:
+        if name.startswith(NVIDIA):
+            raise refuse_at((name,), refuse_as("beside", "gpu", name=name), name)
     return {**PLENTY, **amounts}
 
 
 def _not_the_systems(name: str) -> str:
     if name.startswith("system-"):
-        raise refuse("priority_name", "system- begins the names of Kubernetes' own classes", "take another name")
+        raise refuse_as("priority_name", "system")
     return name
 
 
@@ -90,15 +77,13 @@ class ContainerLimits(Section):
     max: Amounts = mapping()
     """The most that a container may have. Absent: no bound."""
 
-    @model_validator(mode="after")
-    def _in_order(self) -> ContainerLimits:
+    def model_post_init(self, _: Any) -> None:
         for less, more in ORDER:
             smaller, larger = getattr(self, less), getattr(self, more)
             for name in smaller.keys() & larger.keys():
                 if size(smaller[name]) > size(larger[name]):
-                    what = f"{less} of {name}, {smaller[name]}, is more than {more}, {larger[name]}"
-                    raise refuse_at((less, name), refuse("limit_range", what, "exchange the two"), smaller[name])
-        return self
+                    words = {"less": less, "name": name, "small": smaller[name], "more": more, "large": larger[name]}
+                    raise refuse_at((less, name), refuse_as("limit_range", "order", **words), smaller[name])
 
 
 class Tenant(Section):
@@ -189,14 +174,7 @@ class Tenancy(Section):
     admission: Admission = section()
     exceptions: Exceptions = section()
 
-    @model_validator(mode="after")
-    def _each_once(self) -> Tenancy:
-        for path, what, name, key in self._named_twice():
-            raise refuse_at(path, refuse("twice", f"two {what} {name}", f"give each a {key} of its own"), name)
-        return self
-
-    def _named_twice(self) -> Iterator[tuple[tuple[str | int, ...], str, str, str]]:
-        """The path of each name that an earlier one has, what has it, the name, and what it is."""
+    def model_post_init(self, _: Any) -> None:
         for path, what, key, names in (
             ("tenants", "tenants are called", "name", [each.name for each in self.tenants]),
             ("tenants", "tenants have the namespace", "namespace", [each.home for each in self.tenants]),
@@ -205,4 +183,5 @@ class Tenancy(Section):
             for index, name in enumerate(names):
                 if name in names[:index]:
                     inherited = key == "namespace" and self.tenants[index].namespace is None
-                    yield (path, index, "name" if inherited else key), what, name, key
+                    error = refuse_as("twice", "name", what=what, name=name, key=key)
+                    raise refuse_at((path, index, "name" if inherited else key), error, name)
