@@ -12,7 +12,7 @@ from pydantic_core import PydanticCustomError
 from gpustack.checks.rule import all_rules
 from gpustack.compiler.cache import Store, own_digest
 from gpustack.policy.help.schema import export
-from gpustack.policy.language.types import TAGGED_IMAGE
+from gpustack.policy.language.forms import form
 from tests.checks.snippets import said
 
 DIGEST = "sha256:" + "a" * 64
@@ -109,11 +109,11 @@ def test_whole_references(said_so: dict[str, Any], store: Store) -> None:
 
 def test_no_whole_reference_is_forgotten() -> None:
     """These are all fields of the language that hold a whole reference; the entries of imageDigests are no images."""
-    form = TAGGED_IMAGE.schema()["pattern"]
+    pattern = form("image_reference").schema()["pattern"]
 
     def places(value: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
         if isinstance(value, dict):
-            if value.get("pattern") == form:
+            if value.get("pattern") == pattern:
                 yield path
             for key, item in value.items():
                 yield from places(item, (*path, key))
@@ -130,10 +130,10 @@ def test_no_whole_reference_is_forgotten() -> None:
 def test_whole_references_have_a_tag(text: str) -> None:
     """One without tag or digest is refused where it is read, with the remedy."""
     with pytest.raises(PydanticCustomError) as caught:
-        TAGGED_IMAGE.check(text)
+        form("image_reference").check(text)
     if text[-1] == "x":
         assert ":latest" in str(caught.value.context)
-    assert TAGGED_IMAGE.check(f"r.example:5000/x:1@{DIGEST}")
+    assert form("image_reference").check(f"r.example:5000/x:1@{DIGEST}")
 
 
 def mirrored_by(*registries: str, mirror: str = "m.example") -> dict[str, Any]:

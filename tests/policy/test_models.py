@@ -21,8 +21,9 @@ from gpustack.catalog import releases
 from gpustack.policy.help.describe import descriptions, models, nested, summary
 from gpustack.policy.help.schema import shape
 from gpustack.policy.language.base import Section
+from gpustack.policy.language.forms import form
 from gpustack.policy.language.spec import ClusterPolicy, ClusterPolicySpec, PolicyLayer
-from gpustack.policy.language.types import CLUSTER_NAME, HOST_PATH, QUANTITY
+from gpustack.policy.language.types import HOST_PATH, QUANTITY
 from tests.policy.mistakes import COMBINATIONS, MISTAKES, pool
 
 SMALLEST: dict[str, Any] = {"release": "v26.7.0", "cluster": {"kubernetesVersion": "1.34"}}
@@ -318,7 +319,7 @@ def test_cluster_names_as_paths(name: str) -> None:
 def test_cluster_name_is_one_folder(name: str) -> None:
     """Whatever is taken for a cluster's name is the name of one folder."""
     try:
-        CLUSTER_NAME.check(name)
+        form("cluster_name").check(name)
     except ValueError:
         return
     assert pathlib.PurePosixPath(name).name == pathlib.PureWindowsPath(name).name == name

@@ -17,12 +17,10 @@ from gpustack.catalog.dashboards import Name
 from gpustack.model import docs
 
 from .base import Section, items, mapping, own, section
-from .forms import form, refuse, refuse_all, refuse_at
+from .forms import form, refuse_all, refuse_as, refuse_at
 from .types import AtLeast0, AtLeast1, Day, DnsLabel, Duration, Labels, LabelValue
 
 SERIES_LABEL = form("series_label")
-REASON = form("reason")
-WEB = form("web_address")
 TAKEN = ("alertname", "severity", "node", "pool", "gpu", "xid", "namespace", "policy", "kind", "phase")
 """Labels that alerts have themselves."""
 NUMBERS = ("nodes", "percent", "threshold")
@@ -32,8 +30,8 @@ def _free(labels: dict[str, str]) -> dict[str, str]:
     """LABELS, or a refusal of the first that alerts have themselves."""
     for name in labels:
         if name in TAKEN:
-            remedy = "use alerts.severities" if name == "severity" else "take another name"
-            raise refuse_at((name,), refuse("alert_label", f"alerts have the label {name} themselves", remedy), name)
+            case = "severity" if name == "severity" else "other"
+            raise refuse_at((name,), refuse_as("alert_label", case, name=name), name)
     return labels
 
 
@@ -72,7 +70,7 @@ class Silence(Section):
 
     alert: str
     """Name of the alert, as in `rules`."""
-    reason: Annotated[str, REASON]
+    reason: Annotated[str, form("reason")]
     """Why nobody needs to be told."""
     until: Day
     """The last day, in UTC: YYYY-MM-DD. After it the alert fires again, without a render."""
@@ -112,23 +110,14 @@ def _wrong(name: str, said: AlertSettings) -> Iterator[Wrong]:
     for pool, part in [("", said), *said.perPool.items()]:
         at = (name, "perPool", pool) if pool else (name,)
         for number, value in part.numbers().items():
-            if error := _number(alert, number, value):
-                yield (*at, number), error, value
+            words: dict[str, Any] = {"alert": name, "number": number, "has": ", ".join(("lasts", *alert.set))}
+            limit = alert.limits.get(number)
+            if number not in alert.set:
+                yield (*at, number), refuse_as("alert_number", "none", **words), value
+            elif limit and not limit["min"] <= value <= limit["max"]:
+                yield (*at, number), refuse_as("alert_number", "limit", value=value, **words, **limit), value
     if said.perPool and not alert.pooled:
-        error = refuse("alert_pools", f"the alert {name} is not about nodes of pools", "leave perPool out")
-        yield (name, "perPool"), error, dict(said.perPool)
-
-
-def _number(alert: known.Alert, number: str, value: int) -> PydanticCustomError | None:
-    """Why the NUMBER of ALERT can't have this VALUE."""
-    if number not in alert.set:
-        has = ", ".join(("lasts", *alert.set))
-        return refuse("alert_number", f"the alert {alert.name} has no {number}", f"it has {has}")
-    limit = alert.limits.get(number)
-    if limit is None or limit["min"] <= value <= limit["max"]:
-        return None
-    what = f"{value} can't be the {number} of {alert.name}, which counts {limit['counts']}"
-    return refuse("alert_limit", what, f"write a number from {limit['min']} to {limit['max']}")
+        yield (name, "perPool"), refuse_as("alert_pools", "none", alert=name), dict(said.perPool)
 
 
 def _unknown(name: str) -> PydanticCustomError | None:
@@ -137,18 +126,16 @@ def _unknown(name: str) -> PydanticCustomError | None:
         known.alert(name)
     except known.UnknownAlert as unknown:
         bare, near = name.removeprefix(known.PREFIX), " or ".join(unknown.nearest)
-        if bare in known.names():
-            remedy = f"write {bare}: a policy leaves out {known.PREFIX}"
-        else:
-            remedy = f"did you mean {near}?" if near else f"{docs('components/alerts.md')} lists them"
-        return refuse("alert_name", f"there is no alert {name}", remedy)
+        case = "prefix" if bare in known.names() else "near" if near else "none"
+        words = {"bare": bare, "prefix": known.PREFIX, "near": near, "page": docs("components/alerts.md")}
+        return refuse_as("alert_name", case, name=name, **words)
     return None
 
 
 def _each_known(silences: list[Silence]) -> list[Silence]:
-    unknown = [((at, "alert"), error, one.alert) for at, one in enumerate(silences) if (error := _unknown(one.alert))]
-    if unknown:
-        raise refuse_all(unknown)
+    wrong = [((at, "alert"), error, one.alert) for at, one in enumerate(silences) if (error := _unknown(one.alert))]
+    if wrong:
+        raise refuse_all(wrong)
     return silences
 
 
@@ -160,16 +147,13 @@ class Alerts(Section):
     severities: Severities = section()
     labels: Annotated[dict[Annotated[str, SERIES_LABEL], LabelValue], AfterValidator(_free)] = mapping()
     """Labels of every alert, by which Alertmanager routes, such as `{team: gpu}`. Absent: none."""
-    runbooks: Annotated[str, WEB] | None = None
+    runbooks: Annotated[str, form("web_address")] | None = None
     """Web address of the folder in which you publish gpustack's docs/runbooks; alerts then have a `runbook_url`.
     Absent: alerts name the page."""
     rules: Annotated[dict[str, AlertSettings], AfterValidator(_check)] = mapping()
     """What is different about an alert, by its name. Absent: nothing."""
     silence: Annotated[list[Silence], AfterValidator(_each_known)] = items()
     """Alerts that are not to fire for a while. Absent: none."""
-
-
-FOLDER = form("dashboard_folder")
 
 
 class Dashboards(Section):
@@ -185,7 +169,7 @@ class Dashboards(Section):
     labels: Labels = mapping()
     """Labels of the objects, by which the sidecar finds them. Absent: `grafana_dashboard: "1"` for the sidecar, none
     for the operator."""
-    folder: Annotated[str, FOLDER] | None = None
+    folder: Annotated[str, form("dashboard_folder")] | None = None
     """Folder in Grafana: the annotation `grafana_folder`, or that of a GrafanaDashboard. Absent: none."""
     instanceSelector: Labels = mapping()
     """Labels of the Grafana objects that the operator gives the dashboards to. Absent: `dashboards: grafana`."""

@@ -12,7 +12,6 @@ its pods are replaced anyway, and what is carried has no purpose any more.
 from __future__ import annotations
 
 import dataclasses
-import re
 from collections import Counter
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -20,17 +19,14 @@ from pydantic import BeforeValidator
 
 from .base import Section, items, mapping
 from .daemonsets import Toleration
-from .forms import absent, form, refuse
+from .forms import absent, form, refuse_as
 from .types import DNS_SUBDOMAIN, DnsLabel, DnsSubdomain, Release, Text
 
 if TYPE_CHECKING:
     from .spec import ClusterPolicySpec
 
-PLACE = form("template_place")
-TEMPLATE = form("template_hash")
 NAME = dataclasses.replace(DNS_SUBDOMAIN, longest=63)
 """It is the value of a label too."""
-DIGEST = form("driver_digest")
 
 
 class CarriedText(Section):
@@ -43,7 +39,7 @@ class CarriedText(Section):
     """The text. It runs on nodes, mostly as root."""
 
 
-Texts = Annotated[dict[Annotated[str, PLACE], CarriedText], BeforeValidator(absent)]
+Texts = Annotated[dict[Annotated[str, form("template_place")], CarriedText], BeforeValidator(absent)]
 
 
 class Carried(Section):
@@ -53,7 +49,7 @@ class Carried(Section):
     """What gpustack calls the DaemonSet by itself."""
     origin: DnsSubdomain
     """The ControllerRevision in the cluster that this was taken from, such as `nvidia-driver-daemonset-7d8f6c5b9`."""
-    template: Annotated[str, TEMPLATE] | None = None
+    template: Annotated[str, form("template_hash")] | None = None
     """Hash of the pod template that this makes of the render, as in the annotation `gpustack.dev/revision`. When the
     template becomes another, its pods are replaced anyway, and only the name is kept. Absent: all is kept until it is
     taken out."""
@@ -66,7 +62,7 @@ class Carried(Section):
     `args` or `command`, and which of them from 0 up, joined by dots. Absent: none."""
     tolerations: list[Toleration] | None = None
     """Tolerations in the place of those that the policy gives. Absent: these."""
-    digest: Annotated[str, DIGEST] | None = None
+    digest: Annotated[str, form("driver_digest")] | None = None
     """DRIVER_CONFIG_DIGEST of a driver, by which it tells whether it is installed already. Absent: what gpustack
     computes."""
     volumes: list[DnsLabel] = items()
@@ -81,7 +77,7 @@ def one_each(carried: list[Carried]) -> list[Carried]:
     ):
         for name, count in Counter(names).items():
             if count > 1:
-                raise refuse("carried_twice", f"two entries with {field}: {name}", "put them together")
+                raise refuse_as("carried_twice", "same", field=field, name=name)
     return carried
 
 
@@ -92,7 +88,7 @@ def called(spec: ClusterPolicySpec, name: str) -> str:
 
 def words(pod: dict[str, Any], at: str) -> tuple[list[str], int] | None:
     """The list of words of the PodSpec POD in which the text AT stands, and its position; None where there is none."""
-    kind, name, field, position = re.split(r"\.", at)
+    kind, name, field, position = at.split(".")
     container = next((each for each in pod.get(kind, []) if each["name"] == name), None)
     texts: list[str] = container.get(field, []) if container else []
     return (texts, int(position)) if int(position) < len(texts) else None
@@ -111,7 +107,7 @@ def misfits(carried: Carried, pod: dict[str, Any]) -> list[tuple[str, str]]:
     missing += [
         (f"volumes[{index}]", f"no volume {name}") for index, name in enumerate(carried.volumes) if name not in volumes
     ]
-    if carried.digest and not any(True for _ in digests(pod)):
+    if carried.digest and not digests(pod):
         missing.append(("digest", "no DRIVER_CONFIG_DIGEST, so it is not a driver that compares one"))
     return missing
 

@@ -7,7 +7,7 @@ from pydantic import AfterValidator, BeforeValidator
 from gpustack.catalog import object_kinds
 
 from .base import Section, mapping, section
-from .forms import absent, refuse, refuse_at
+from .forms import absent, refuse_as, refuse_at
 from .types import (
     AtLeast1,
     ContainerRuntime,
@@ -62,9 +62,8 @@ def _only_known(crds: dict[str, str]) -> dict[str, str]:
         try:
             object_kinds.known_crd(name)
         except object_kinds.UnknownCRD as unknown:
-            near = " or ".join(unknown.nearest)
-            remedy = f"did you mean {near}?" if near else f"known are {', '.join(object_kinds.CRDS)}"
-            error = refuse("crd", f"gpustack renders no CRD called {name}, so nothing depends on who owns it", remedy)
+            words = {"near": " or ".join(unknown.nearest), "known": ", ".join(object_kinds.CRDS)}
+            error = refuse_as("crd", "near" if unknown.nearest else "none", name=name, **words)
             raise refuse_at((name,), error, name) from None
     return crds
 

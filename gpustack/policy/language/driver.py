@@ -8,7 +8,7 @@ from pydantic import BeforeValidator, Field
 
 from .base import Own, Section, items, mapping, own, section
 from .daemonsets import PodSecurityContext, Toleration
-from .forms import refuse
+from .forms import refuse_as
 from .host import GdrCopy, Gds
 from .operand import DriverManager, Probe, RestartingProbe, Workload
 from .types import Annotations, AtLeast0, DnsSubdomain, DriverVersion, IntOrPercent, LabelKey, Labels, ObjectName, Text
@@ -16,8 +16,7 @@ from .types import Annotations, AtLeast0, DnsSubdomain, DriverVersion, IntOrPerc
 
 def _not_precompiled(value: Any) -> Any:
     if value == "precompiled":
-        what = "'precompiled' is not a type of kernel modules: auto, open or proprietary"
-        raise refuse("module_type", what, 'set usePrecompiled: true, and version to a branch such as "595"')
+        raise refuse_as("module_type", "precompiled")
     return value
 
 

@@ -15,7 +15,7 @@ from gpustack.catalog.kinds import kinds_in
 from gpustack.model import DEEPEST, Path
 
 from .base import Section
-from .forms import Form, form, refuse, refuse_at
+from .forms import Form, form, refuse, refuse_as, refuse_at
 from .types import DNS_LABEL, KIND, ConfigKey, DnsLabel, DnsSubdomain, Kind
 
 if TYPE_CHECKING:
@@ -55,9 +55,9 @@ def _manifest(body: dict[str, Any], info: ValidationInfo) -> dict[str, Any]:
     required = {"apiVersion": body.get("apiVersion"), "kind": body.get("kind"), "metadata.name": name}
     missing = [path for path, value in required.items() if not isinstance(value, str) or not value]
     if missing:
-        raise refuse("extra_object", f"a manifest without {' and '.join(missing)}", f"add {missing[0]}, as text")
+        raise refuse_as("extra_object", "missing", missing=" and ".join(missing), first=missing[0])
     if not re.fullmatch(r"[^/]+(/[^/]+)?", str(body["apiVersion"])):
-        raise refuse("extra_object", f"{body['apiVersion']!r} is not an apiVersion", "write v1, apps/v1 or the like")
+        raise refuse_as("extra_object", "version", version=repr(body["apiVersion"]))
     _check(("kind",), KIND, body["kind"])
     _check(("metadata", "name"), _NAME, body["metadata"]["name"])
     inside = kinds_in(info.context).namespaced(body["apiVersion"], body["kind"])
@@ -79,23 +79,21 @@ def _check_namespace(kind: str, namespace: Any, *, inside: bool) -> None:
     if namespace is None or namespace == "":
         return
     if not isinstance(namespace, str):
-        raise refuse("extra_object", "metadata.namespace is not text", "write the name of a namespace, in quotes")
+        raise refuse_as("extra_object", "namespace")
     if not inside:
-        what = f"a {kind} is of the whole cluster and has no namespace: the API server refuses it"
-        raise refuse_at(place, refuse("extra_object", what, "leave out metadata.namespace"), namespace)
+        raise refuse_at(place, refuse_as("extra_object", "scope", kind=kind), namespace)
     _check(place, DNS_LABEL, namespace)
 
 
 def _without_nulls(value: Any, place: Path) -> Any:
     """VALUE without its nulls; PLACE says where it stands in the manifest."""
     if len(place) >= DEEPEST and isinstance(value, dict | list):
-        what = f"a manifest that is nested more than {DEEPEST} levels deep"
-        raise refuse_at(place[:3], refuse("extra_object", what, "check the brackets and the indentation"), value)
+        raise refuse_at(place[:3], refuse_as("extra_object", "deep", most=DEEPEST), value)
     if isinstance(value, dict):
         return {key: _without_nulls(item, (*place, key)) for key, item in value.items() if item is not None}
     if isinstance(value, list):
         if None in value:
-            raise refuse("extra_object", "a list of a manifest has an empty item", "fill it in or leave it out")
+            raise refuse_as("extra_object", "empty")
         return [_without_nulls(item, (*place, index)) for index, item in enumerate(value)]
     return value
 

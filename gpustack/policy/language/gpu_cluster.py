@@ -20,8 +20,7 @@ from .forms import absent, form
 from .operand import EnvVar, ImageSource, ResourceRequirements
 from .types import HostPath, Port
 
-FEATURE_GATE = form("feature_gate")
-FeatureGates = Annotated[dict[Annotated[str, FEATURE_GATE], bool], BeforeValidator(absent)]
+FeatureGates = Annotated[dict[Annotated[str, form("feature_gate")], bool], BeforeValidator(absent)]
 
 
 class DraContainer(Section):

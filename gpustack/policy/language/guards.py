@@ -18,19 +18,17 @@ if TYPE_CHECKING:
     from .spec import ClusterPolicySpec
 
 Mode = Literal["Deny", "Audit", "Off"]
-Reach = Literal["reconciler", "all", "none"]
-
-USER = form("user_name")
+User = Annotated[str, form("user_name")]
 
 
 class Writers(Section):
     """Who may change the stack's ConfigMaps besides the engine of `gitops`: what is in them is run, as root, on every
     GPU node. `system:masters` always may."""
 
-    users: list[Annotated[str, USER]] = items()
+    users: list[User] = items()
     """Users, as `kubectl auth whoami` shows them; a ServiceAccount is `system:serviceaccount:NAMESPACE:NAME`. Absent:
     none."""
-    groups: list[Annotated[str, USER]] = items()
+    groups: list[User] = items()
     """Groups; all ServiceAccounts of a namespace are `system:serviceaccounts:NAMESPACE`. Absent: none."""
 
 
@@ -42,7 +40,7 @@ class Guards(Section):
     and notes it in the audit log, `Off` renders no guards: the first step of leaving gpustack. Absent: Deny from
     Kubernetes 1.30 on, which is the first that can; before it Off."""
     writers: Writers = section()
-    networkPolicies: Reach = own("guards.networkPolicies")
+    networkPolicies: Literal["reconciler", "all", "none"] = own("guards.networkPolicies")
     """For which pods that listen a NetworkPolicy is rendered, which closes all but their ports: the `reconciler`, `all`
     of the stack, or `none`. Pods in the network of their node are reached by none. Absent: reconciler."""
     scrapers: list[DnsLabel] = items()

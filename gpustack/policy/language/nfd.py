@@ -14,15 +14,11 @@ OPEN_NAMESPACES = ("feature.node.kubernetes.io", "profile.node.kubernetes.io")
 """Label namespaces, with what is below them, that node feature discovery may use although Kubernetes owns their
 domain."""
 
-OnGpuNodes = Literal["never", "avoid"]
-PCI_CLASS = form("pci_class")
-
 
 def reserved(namespace: str) -> bool:
     """Whether the label NAMESPACE is Kubernetes' own: labels there decide what the cluster does with a node."""
-    if any(f".{namespace}".endswith(f".{suffix}") for suffix in OPEN_NAMESPACES):
-        return False
-    return any(f".{namespace}".endswith(f".{domain}") for domain in ("kubernetes.io", "k8s.io"))
+    name, owned = f".{namespace}", (".kubernetes.io", ".k8s.io")
+    return name.endswith(owned) and not name.endswith(tuple(f".{suffix}" for suffix in OPEN_NAMESPACES))
 
 
 def _not_reserved(namespace: str) -> str:
@@ -61,10 +57,10 @@ class Nfd(ImageSource):
     """Further namespaces in which rules and other finders may label nodes, such as `example.com`. Allowed anyway are
     `feature.node.kubernetes.io`, `profile.node.kubernetes.io`, `nvidia.com` and those of NodeFeatureRules in
     `extraObjects`; labels in all others are dropped. Absent: none."""
-    pciClasses: list[Annotated[str, PCI_CLASS]] = items()
+    pciClasses: list[Annotated[str, form("pci_class")]] = items()
     """Further PCI classes whose devices are labelled by vendor, besides those of network and display devices. Absent:
     none."""
-    onGpuNodes: OnGpuNodes = own("nfd.onGpuNodes")
+    onGpuNodes: Literal["never", "avoid"] = own("nfd.onGpuNodes")
     """Whether the parts that serve every node, master and gc, may run on a node with GPUs: `never`, unless it is one of
     the control plane; `avoid` where there may be no other; a `nodeSelector` of their own wins over both. Absent:
     never."""

@@ -11,22 +11,19 @@ from .forms import form
 OCI = "oci://"
 CLUSTER = "{cluster}"
 """Stands for the cluster's name in an address, which so may stand in a layer: clusters with it share their spec."""
-REPOSITORY_URL = form("repository_url")
-REVISION = form("revision")
-REPOSITORY_PATH = form("repository_path")
 
 
 class Repository(Section):
     """Where the engine finds the render."""
 
-    url: Annotated[str, REPOSITORY_URL] | None = None
+    url: Annotated[str, form("repository_url")] | None = None
     """Address of the Git repository (https://, ssh://, for Argo CD also git@host:path), or of the cluster's own OCI
     artifact, as `gpustack push` makes it (oci://), in which `{cluster}` stands for the cluster's name. Has no
     default."""
-    revision: Annotated[str, REVISION] = own("gitops.repository.revision")
+    revision: Annotated[str, form("revision")] = own("gitops.repository.revision")
     """Branch that is synced, or refs/tags/NAME for a tag, or a commit in full; of an OCI artifact its tag, or its
     digest (sha256:...). Absent: main; of an OCI artifact `latest`."""
-    path: Annotated[str, REPOSITORY_PATH] = own("gitops.repository.path")
+    path: Annotated[str, form("repository_path")] = own("gitops.repository.path")
     """Folder of the render in the repository; in an OCI artifact the cluster's folder. Absent: dist; in an artifact its
     root."""
     dist: Literal["files", "oci"] = own("gitops.repository.dist")

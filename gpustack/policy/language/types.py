@@ -13,11 +13,10 @@ from gpustack.catalog import nfd
 from gpustack.model import ANNOTATIONS_LIMIT, INT32, INT64, annotations_size
 
 from ...text.quantities import too_long, too_much
-from .forms import Number, absent, form, refuse
+from .forms import Number, absent, form, refuse_as
 
 DNS_LABEL = form("dns_label")
 DNS_SUBDOMAIN = form("dns_subdomain")
-CLUSTER_NAME = form("cluster_name")
 LABEL_KEY = form("label_key")
 LABEL_VALUE = form("label_value")
 ENV_NAME = form("env_name")
@@ -25,7 +24,6 @@ CONFIG_KEY = form("config_key")
 KIND = form("kind")
 REPOSITORY = form("image_repository")
 IMAGE = form("image_name")
-TAGGED_IMAGE = form("image_reference")
 IMAGE_TAG = form("image_tag")
 QUANTITY = form("quantity", too_much=too_much)
 HOST_PATH = form("host_path")
@@ -38,14 +36,14 @@ def day(text: str) -> str:
             return text
     except ValueError:
         pass
-    raise refuse("day", f"{text!r} is not a day: year, month and day, such as 2027-03-31")
+    raise refuse_as("day", "none", text=repr(text))
 
 
 DnsLabel = Annotated[str, DNS_LABEL]
 DnsSubdomain = Annotated[str, DNS_SUBDOMAIN]
 ObjectName = Annotated[str, DNS_SUBDOMAIN.or_empty()]
 """The name of an object that a field points at, or "" for none."""
-ClusterName = Annotated[str, CLUSTER_NAME]
+ClusterName = Annotated[str, form("cluster_name")]
 LabelKey = Annotated[str, LABEL_KEY]
 TaintKey = Annotated[str, LABEL_KEY.or_empty()]
 """A label key, or "" for every taint."""
@@ -62,7 +60,7 @@ RegistryPath = Annotated[str, dataclasses.replace(REPOSITORY, empty=False)]
 ImageName = Annotated[str, IMAGE]
 ImageTagOrDigest = Annotated[str, IMAGE_TAG]
 Digest = Annotated[str, form("image_digest")]
-ImageReference = Annotated[str, TAGGED_IMAGE]
+ImageReference = Annotated[str, form("image_reference")]
 Text = Annotated[str, form("text")]
 """Any text that a process, a file or the API can hold."""
 Quantity = Annotated[int | str, Number(QUANTITY, INT64)]
@@ -97,10 +95,8 @@ _no_nulls = BeforeValidator(absent)
 
 
 def _not_too_large(annotations: dict[str, str]) -> dict[str, str]:
-    size = annotations_size(annotations)
-    if size > ANNOTATIONS_LIMIT:
-        what = f"annotations of {size} bytes; the API server takes {ANNOTATIONS_LIMIT} in all"
-        raise refuse("annotations", what, "leave out what is long, or put it into a ConfigMap")
+    if (size := annotations_size(annotations)) > ANNOTATIONS_LIMIT:
+        raise refuse_as("annotations", "large", size=size, limit=ANNOTATIONS_LIMIT)
     return annotations
 
 

@@ -26,12 +26,12 @@ import os
 import pathlib
 from typing import Annotated
 
-from pydantic import AfterValidator, Field
+from pydantic import Field
 
 from gpustack.model import Finding, InputError
 from gpustack.policy.language.base import Section
 from gpustack.policy.language.forms import form
-from gpustack.policy.language.types import Day, day
+from gpustack.policy.language.types import Day
 from gpustack.policy.loading.entries import Entries
 from gpustack.text.source import decode, load_bytes
 
@@ -69,7 +69,7 @@ class AcceptanceSpec(Section):
     """Digest of what it is about, as it is proposed."""
     by: Annotated[str, WORDS]
     """Who accepts it: a person or a team."""
-    until: Annotated[str, AfterValidator(day)]
+    until: Day
     """The last day on which it counts: YYYY-MM-DD."""
     why: Annotated[str, WORDS]
     """Why it is fine, for whoever reads it in a year."""

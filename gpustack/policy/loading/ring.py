@@ -1,15 +1,12 @@
 """What fleet.yaml and the rollout of a change say: the models of both, see rings.py."""
 
-from __future__ import annotations
-
 import datetime
-from contextlib import suppress
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from ..language.base import Section, items, mapping, section
-from ..language.forms import form, refuse
+from ..language.forms import form, refuse_as
 from ..language.types import DnsLabel, Duration, Labels, Moment
 from .decisions import GLOB, WORDS
 
@@ -72,16 +69,13 @@ class Rollout(Section):
     hold: Annotated[str, WORDS] | None = None
     """Why it goes no further. Absent: it may."""
 
-    @model_validator(mode="after")
-    def _dated(self) -> Rollout:
+    def model_post_init(self, _: Any) -> None:
         if (self.ring is None) is not (self.since is None):
-            raise refuse("rollout", "ring and since go together", "write both, or none; `gpustack promote` does")
-        with suppress(ValueError):
+            raise refuse_as("rollout", "half")
+        try:
             self.came  # noqa: B018 - whether there is such a moment
-            return self
-        raise refuse(
-            "rollout", f"the calendar has no {self.since}, or it is far away", "let `gpustack promote` write it"
-        )
+        except ValueError:
+            raise refuse_as("rollout", "no moment", since=self.since) from None
 
     @property
     def came(self) -> datetime.datetime | None:
