@@ -107,6 +107,7 @@ class CcManager(Operand):
     release, on."""
 
 
+Target = Literal["kubevirt", "hyperconverged"]
 VgpuName = Annotated[str, form("vgpu_name")]
 
 
@@ -136,7 +137,7 @@ class PermittedMediatedDevice(PermittedDevice):
 class KubeVirt(Section):
     """What is added to the configuration of KubeVirt, or of the operator that writes it."""
 
-    target: Literal["kubevirt", "hyperconverged"] = "kubevirt"
+    target: Target = "kubevirt"
     """Object that holds the configuration: KubeVirt's own, or that of the HyperConverged operator, which overwrites
     KubeVirt's. Absent: hyperconverged on OpenShift, else kubevirt."""
     name: DnsSubdomain = "kubevirt"
