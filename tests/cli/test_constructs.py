@@ -16,7 +16,8 @@ from typing import Any
 import pytest
 import yaml
 
-from gpustack.policy.loading.constructs import NAME, content
+from gpustack.policy.loading.brought import LIST
+from gpustack.policy.loading.constructs import content
 from gpustack.review.steering import steers
 from tests.cli.test_diff import commit, git
 from tests.project import ROOT, Project, cache, project
@@ -70,7 +71,7 @@ def allow(project: Project, *names: str, **other: str) -> None:
         listed.append(
             {"name": name, "version": found.version, "sha256": content(found), "why": "ours, and reviewed", **other}
         )
-    project.write(NAME, yaml.safe_dump(listed))
+    project.write(LIST, yaml.safe_dump(listed))
 
 
 def test_a_set_of_network_policies(project: Project, install: Install) -> None:
@@ -146,7 +147,7 @@ def test_what_is_not_listed_is_refused_before_it_is_imported(project: Project, i
     assert "there is no construct 'isolation'" in ran.err
     assert "constructs.allow.yaml: - {name: acme-isolation, version: 1.0.0, sha256: " in ran.err
     project.write(
-        NAME, yaml.safe_dump([{"name": "acme-isolation", "version": "1.0.0", "sha256": good, "why": "ours it is"}])
+        LIST, yaml.safe_dump([{"name": "acme-isolation", "version": "1.0.0", "sha256": good, "why": "ours it is"}])
     )
     ran = project.run("render")
     assert ran.code == 4
@@ -185,7 +186,7 @@ def test_the_policy_repository_brings_no_code(project: Project) -> None:
     (info / "entry_points.txt").write_text("[gpustack.constructs]\nisolation = acme_isolation:Isolation\n")
     (info / "RECORD").write_text("acme_isolation/__init__.py,,\n")
     entry = {"name": "acme-isolation", "version": "1.0.0", "sha256": "0" * 64, "why": "ours it is"}
-    project.write(NAME, yaml.safe_dump([entry]))
+    project.write(LIST, yaml.safe_dump([entry]))
     project.policy("a", constructs=ISOLATION)
     ran = project.spawn("render", env={"PYTHONPATH": f":{ROOT}"})
     assert ran.code == 4
@@ -247,11 +248,11 @@ def test_code_that_fails_is_told(project: Project, install: Install, file: str, 
 @pytest.mark.parametrize("text", ["a: 1", "- 1", "- {name: x}", "- {name: ../x, version: '1', sha256: a, why: b}"])
 def test_a_list_that_is_none_is_refused(project: Project, text: str) -> None:
     """It is read for every verb, as what it says decides what a policy means."""
-    project.write(NAME, text)
+    project.write(LIST, text)
     project.policy("a")
     ran = project.run("render")
     assert ran.code == 4
-    assert NAME in ran.err
+    assert LIST in ran.err
 
 
 def test_reviews_judge_its_objects_as_foreign(project: Project, install: Install) -> None:
@@ -269,7 +270,7 @@ def test_reviews_judge_its_objects_as_foreign(project: Project, install: Install
     assert objects
     assert {each["tier"] for each in objects} == {1}
     assert any(each["tier"] == 1 and "constructs" in json.dumps(each) for each in found)
-    assert steers(NAME)
+    assert steers(LIST)
 
 
 def marked(package: Path) -> Path:
@@ -290,14 +291,14 @@ def test_the_list_of_the_base_decides(project: Project, install: Install) -> Non
     mark = marked(package)
     allow(project, "acme-isolation")
     found = project.run("diff", "--base", "HEAD", "--format", "json").json["impact"]
-    assert [(each["rule"], each["tier"], each["where"]) for each in found] == [("IMP002", 1, NAME)]
+    assert [(each["rule"], each["tier"], each["where"]) for each in found] == [("IMP002", 1, LIST)]
     project.policy("a", constructs=ISOLATION)
     for words in (["render"], ["check"], ["lint"], ["explain", "a"], ["capacity"], ["diff", "--base", "HEAD"]):
         ran = project.run(*words)
         assert ran.code == 4, words
         assert "isn't on the constructs.allow.yaml of the base branch" in ran.out + ran.err, words
     assert not mark.exists()
-    git(project.folder, "add", NAME)
+    git(project.folder, "add", LIST)
     git(project.folder, "commit", "-qm", "the list, on a branch")
     git(project.folder, "update-ref", "refs/remotes/origin/main", "HEAD~1")
     git(project.folder, "symbolic-ref", "refs/remotes/origin/HEAD", "refs/remotes/origin/main")
@@ -315,7 +316,7 @@ def test_the_list_that_is_merged_is_taken(project: Project, install: Install) ->
     commit(project)
     project.policy("a", constructs=ISOLATION)
     assert project.run("render").code == 0
-    project.write(NAME, "[]\n")
+    project.write(LIST, "[]\n")
     assert "there is no construct 'isolation'" in project.run("render").err
 
 
@@ -331,7 +332,7 @@ def test_a_folder_beside_the_base_brings_no_code(project: Project, install: Inst
     policy["spec"]["constructs"] = ISOLATION
     (other / "policies/a.yaml").write_text(yaml.safe_dump(policy))
     allow(project, "acme-isolation")
-    (project.folder / NAME).rename(other / NAME)
+    (project.folder / LIST).rename(other / LIST)
     (other / "dist/a/base/more.yaml").write_text("kind: More\n")
     project.run("diff", "dist", other / "dist")
     assert not mark.exists()

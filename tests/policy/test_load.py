@@ -426,6 +426,7 @@ def test_mistakes_around_the_spec_are_reported_with_those_in_it(fleet: Fleet) ->
         ("version: v1\nmig-configs: {}\n", "MIG manager", "sharing.mig", 2),
         ("apiVersion: gpustack.dev/v1\nkind: ClusterPolicy\n", "no version", "gpustack.dev/v1alpha1", 1),
         ("apiVersion: gpustack.dev/v1alpha1\nkind: Clusterpolicy\n", "no kind", "kind: ClusterPolicy", 2),
+        ("apiVersion: gpustack.dev/v1alpha1\nkind: [a, b]\n", "no kind", "kind: ClusterPolicy", 2),
         ("apiVersion: gpustack.dev/v1alpha1\nspec: {}\n", "no kind", "kind: ClusterPolicy", 1),
         ("kind: ClusterPolicy\nspec: {}\n", "no apiVersion", "gpustack.dev/v1alpha1", 1),
         ("apiVersion: 1\nkind: ClusterPolicy\n", "apiVersion 1", "gpustack.dev/v1alpha1", 1),

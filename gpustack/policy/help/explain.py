@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from gpustack.model import InputError, Location, Path, dotted, whole
+from gpustack.model import InputError, Location, Path, children, dotted, whole
 from gpustack.policy.loading.defaults import OWN
 from gpustack.policy.loading.layers import Origin, has
 from gpustack.policy.loading.load import Loaded
@@ -54,7 +54,9 @@ def explain(loaded: Loaded, path_text: str) -> list[Explained]:
     for leaf, origin in leaves:
         below = merged.overridden(leaf)
         over = tuple((node(part.clean, own), part.origin(own), part.locate(own)) for part, own in below)
-        written.append(Explained(leaf, node(merged.spec, leaf), origin, _location(loaded, leaf), over))
+        writer = merged.writer(leaf)
+        where = writer[0].locate(writer[1]) if writer else Location(loaded.file)
+        written.append(Explained(leaf, node(merged.spec, leaf), origin, where, over))
     return [*written, *(each for each in _filled(loaded) if each.path[: len(path)] == path)]
 
 
@@ -65,7 +67,7 @@ def _filled(loaded: Loaded) -> Iterator[Explained]:
         if path in loaded.merged.origins:
             return
         if isinstance(value, dict | list):
-            for step, inner in value.items() if isinstance(value, dict) else enumerate(value):
+            for step, inner in children(value):
                 yield from below(inner, (*path, step))
         else:
             yield Explained(path, value, Origin("gpustack", OWN, path), Location(OWN))
@@ -146,11 +148,3 @@ def _unset(loaded: Loaded, path: Path) -> InputError:
         f"did you mean {' or '.join(near)}?" if near else "call it with a section, such as driver"
     )
     return InputError.of("GPU019", f"there is no spec.{shown}", path=f"spec.{shown}", remedy=remedy)
-
-
-def _location(loaded: Loaded, leaf: Path) -> Location:
-    writer = loaded.merged.writer(leaf)
-    if writer is None:  # every leaf has a writer: it was found the same way
-        return Location(loaded.file)
-    part, own = writer
-    return part.locate(own)

@@ -26,15 +26,12 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel
 
-from gpustack.model import InputError
 from gpustack.policy.language.base import Section
 from gpustack.policy.language.forms import form, refuse
-from gpustack.policy.loading.brought import LIMITS, LIST
+from gpustack.policy.loading.brought import LIST
 from gpustack.policy.loading.decisions import SHA256, WORDS
 from gpustack.policy.loading.entries import Entries
-from gpustack.text.source import decode
 
-NAME = LIST
 GROUP = "gpustack.constructs"
 """The group of entry points."""
 NAMED = re.compile(r"[a-z][A-Za-z0-9]{0,62}")
@@ -42,15 +39,14 @@ NAMED = re.compile(r"[a-z][A-Za-z0-9]{0,62}")
 INSTALLERS = {"RECORD", "INSTALLER", "REQUESTED", "direct_url.json"}
 """Files that say how a distribution was installed: they differ from machine to machine, and nothing imports them."""
 CODE = (".py", ".pyc", ".so", ".pyd")
-DISTRIBUTION, VERSION = form("distribution"), form("dist_version")
 
 
 class AllowedConstruct(Section):
     """One distribution whose constructs may be rendered."""
 
-    name: Annotated[str, DISTRIBUTION]
+    name: Annotated[str, form("distribution")]
     """Its name, as `pip list` prints it."""
-    version: Annotated[str, VERSION]
+    version: Annotated[str, form("dist_version")]
     """Its version."""
     sha256: Annotated[str, SHA256]
     """The digest of its files: gpustack says it where the list doesn't have it yet."""
@@ -58,7 +54,7 @@ class AllowedConstruct(Section):
     """What it is for, for whoever reads it in a year."""
 
 
-ENTRIES = Entries("GPU911", lambda: AllowedConstruct)
+ENTRIES = Entries("GPU911", AllowedConstruct)
 
 
 class RefusedError(Exception):
@@ -67,7 +63,7 @@ class RefusedError(Exception):
 
 @dataclass(frozen=True)
 class Construct:
-    """The section NAME: entry point VALUE of DISTRIBUTION in VERSION, whose files have the digest SHA256."""
+    """The section LIST: entry point VALUE of DISTRIBUTION in VERSION, whose files have the digest SHA256."""
 
     name: str
     value: str
@@ -79,9 +75,15 @@ class Construct:
     def title(self) -> str:
         return f"{self.distribution} {self.version}"
 
+    @cache  # noqa: B019 - there are few, and they live as long as the program
     def model(self) -> type[BaseModel]:
         """The model of the section's fields. Imports it. Raises RefusedError."""
-        return _model(self)
+        model = _loaded(self.value)
+        if not (isinstance(model, type) and issubclass(model, BaseModel)):
+            raise RefusedError(f"{self.value} is not a model of pydantic")
+        if model.model_config.get("extra") != "forbid":
+            raise RefusedError(f"{self.value} lets unknown keys pass: set extra='forbid' in its model_config")
+        return model
 
     def type(self) -> Any:
         """The cdk8s construct. Imports it, and so starts Node. Raises RefusedError."""
@@ -89,18 +91,6 @@ class Construct:
         if not isinstance(where, str) or ":" not in where:
             raise RefusedError(f"{self.value} doesn't name its construct: construct = 'package.module:Class'")
         return _loaded(where)
-
-
-@cache
-def _model(construct: Construct) -> type[BaseModel]:
-    from pydantic import BaseModel
-
-    model = _loaded(construct.value)
-    if not (isinstance(model, type) and issubclass(model, BaseModel)):
-        raise RefusedError(f"{construct.value} is not a model of pydantic")
-    if model.model_config.get("extra") != "forbid":
-        raise RefusedError(f"{construct.value} lets unknown keys pass: set extra='forbid' in its model_config")
-    return model
 
 
 def _loaded(where: str) -> Any:
@@ -123,7 +113,7 @@ class Constructs:
     digest: str = ""
 
     def check(self, name: str, given: Any) -> None:
-        """Hold what is GIVEN for the section NAME to its model. Raises pydantic's ValidationError, and errors that
+        """Hold what is GIVEN for the section LIST to its model. Raises pydantic's ValidationError, and errors that
         pydantic carries where there is no such section, or its code can't be used.
         """
         if name not in self.known:
@@ -134,18 +124,18 @@ class Constructs:
             raise refuse("construct", f"{self.known[name].title} can't be used: {error}", "mend it") from None
 
     def _remedy(self, name: str) -> str:
-        """What to do about a section NAME that there isn't."""
+        """What to do about a section LIST that there isn't."""
         for entry in metadata.entry_points(group=GROUP):
             if entry.name == name and entry.dist is not None:
                 wrong = next((why for why in self.refused if why.startswith(f"{entry.dist.name} ")), "")
                 if wrong:
                     return f"{wrong}; if that is right, write {to_add(entry.dist.name)} there"
-                return f"if the code of {entry.dist.name} is to be run, add to {NAME}: - {to_add(entry.dist.name)}"
+                return f"if the code of {entry.dist.name} is to be run, add to {LIST}: - {to_add(entry.dist.name)}"
         if self.refused:
-            return f"{NAME} names what can't be used: {'; '.join(self.refused)}"
+            return f"{LIST} names what can't be used: {'; '.join(self.refused)}"
         near = get_close_matches(name, self.known, 1)
         guess = f"did you mean {near[0]}? " if near else ""
-        return f"{guess}install the distribution that has it, and list it in {NAME}"
+        return f"{guess}install the distribution that has it, and list it in {LIST}"
 
 
 NONE = Constructs()
@@ -157,11 +147,11 @@ def constructs_of(root: pathlib.Path) -> Constructs:
     """
     known: dict[str, Construct] = {}
     refused = []
-    listed, base = _listed(root), _of_base(root)
-    for spec in listed:
+    base = ENTRIES.of_base(root / LIST, LIST)
+    for spec in ENTRIES.of_file(root / LIST, LIST, "name", lambda entry: normal(entry.name)).values():
         try:
-            if base is not None and key(spec) not in base:
-                raise RefusedError(f"isn't on the {NAME} of the base branch like that: merge the list first, by itself")
+            if base is not None and key(spec) not in map(key, base):
+                raise RefusedError(f"isn't on the {LIST} of the base branch like that: merge the list first, by itself")
             for construct in _checked(spec):
                 other = known.setdefault(construct.name, construct)
                 if other is not construct:
@@ -180,10 +170,10 @@ def _checked(spec: AllowedConstruct) -> Iterator[Construct]:
     except metadata.PackageNotFoundError:
         raise RefusedError("isn't installed") from None
     if installed.version != spec.version:
-        raise RefusedError(f"is installed in version {installed.version}, and {NAME} has {spec.version}")
+        raise RefusedError(f"is installed in version {installed.version}, and {LIST} has {spec.version}")
     sha256 = content(installed)
     if sha256 != spec.sha256:
-        raise RefusedError(f"has other files than {NAME} says: their sha256 is {sha256}")
+        raise RefusedError(f"has other files than {LIST} says: their sha256 is {sha256}")
     for entry in installed.entry_points.select(group=GROUP):
         if not NAMED.fullmatch(entry.name):
             raise RefusedError(f"has a section {entry.name!r}: a name is a small letter, then letters and digits")
@@ -236,7 +226,7 @@ def _refuse_strays(installed: metadata.Distribution, package: str, recorded: set
 
 
 def normal(name: str) -> str:
-    """NAME of a distribution in the form that all its spellings share."""
+    """LIST of a distribution in the form that all its spellings share."""
     return re.sub(r"[-_.]+", "-", name).lower()
 
 
@@ -253,18 +243,3 @@ def to_add(distribution: str) -> str:
 def key(spec: AllowedConstruct) -> tuple[str, str, str]:
     """What SPEC allows."""
     return normal(spec.name), spec.version, spec.sha256
-
-
-def _of_base(root: pathlib.Path) -> set[tuple[str, str, str]] | None:
-    """What the list of the base of ROOT allows; nothing where nobody can read it, None where there is no base."""
-    if root / NAME not in LIMITS:
-        return None
-    try:
-        return {key(spec) for _, spec in ENTRIES.read(decode(LIMITS[root / NAME], NAME), NAME, [])}
-    except InputError:
-        return set()
-
-
-def _listed(root: pathlib.Path) -> list[AllowedConstruct]:
-    """The distributions on the list of the project ROOT. Raises InputError with all that is wrong with it."""
-    return list(ENTRIES.of_file(root / NAME, NAME, "name", lambda entry: normal(entry.name)).values())

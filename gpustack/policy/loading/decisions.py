@@ -35,11 +35,11 @@ from gpustack.policy.language.types import Day
 from gpustack.policy.loading.entries import Entries
 from gpustack.text.source import decode, load_bytes
 
-RULE, WORDS, GLOB = form("rule_id"), form("words"), form("cluster_glob")
+WORDS, GLOB = form("words"), form("cluster_glob")
 
 
 class WaiverSpec(Section):
-    rule: Annotated[str, RULE]
+    rule: Annotated[str, form("rule_id")]
     """Id of the rule whose findings are waived."""
     clusters: Annotated[str, GLOB] | Annotated[list[Annotated[str, GLOB]], Field(min_length=1)]
     """Names of the clusters for which it counts, with * and ?. `"*"` means all."""
@@ -53,15 +53,17 @@ class WaiverSpec(Section):
     """The last day on which it counts: YYYY-MM-DD. From the next day on it is an error."""
 
 
+WAIVED = Entries("GPU030", WaiverSpec)
+"""waivers.py reads them."""
 ACCEPTANCES = "acceptances.yaml"
 """The file at the project's root."""
-FINDING, DIGEST = form("finding_id"), form("digest")
+DIGEST = form("digest")
 
 
 class AcceptanceSpec(Section):
     """One finding that somebody accepts."""
 
-    finding: Annotated[str, FINDING]
+    finding: Annotated[str, form("finding_id")]
     """Id of the finding."""
     before: Annotated[str, DIGEST]
     """Digest of what it is about, as it is merged."""
@@ -85,7 +87,7 @@ class AcceptanceSpec(Section):
         return f"{self.by}, until {self.until}: {' '.join(self.why.split())}"
 
 
-ACCEPTED = Entries("GPU047", lambda: AcceptanceSpec)
+ACCEPTED = Entries("GPU047", AcceptanceSpec)
 
 
 def acceptances(path: pathlib.Path, display: str) -> list[AcceptanceSpec]:
@@ -105,13 +107,13 @@ def parsed(text: str, display: str) -> list[AcceptanceSpec]:
 ALLOW_LIST = "dist.allow.yaml"
 """The file at the project's root."""
 
-SHA256, PATH = form("sha256"), form("allowed_path")
+SHA256 = form("sha256")
 
 
 class AllowedSpec(Section):
     """One file that may stay."""
 
-    path: Annotated[str, PATH]
+    path: Annotated[str, form("allowed_path")]
     """Where it is, from the project's root on, such as `dist/prod/base/extra.yaml`. It is not a pattern."""
     sha256: Annotated[str, SHA256]
     """The digest of its content."""
@@ -119,7 +121,7 @@ class AllowedSpec(Section):
     """Why no policy renders to it, for whoever reads it in a year."""
 
 
-ALLOWED = Entries("GPU977", lambda: AllowedSpec)
+ALLOWED = Entries("GPU977", AllowedSpec)
 
 
 def allowed(root: pathlib.Path) -> dict[str, AllowedSpec]:

@@ -29,6 +29,7 @@ from gpustack.policy.loading.derived import (
     named,
     to_dict,
 )
+from gpustack.policy.loading.envelope import TEXTS
 from gpustack.policy.loading.layers import Merged, Part, merge
 
 PLATFORM: Path = ("cluster", "platform")
@@ -65,7 +66,7 @@ def assemble(user: Sequence[Part]) -> tuple[Merged, list[Finding]]:
     if release:
         below.append(further_images(written.spec, release, empty=False))
         above += [part for part in [further_images(written.spec, release, empty=True)] if part.data]
-    derived = derived_parts(written.spec)
+    derived = [_derived_part(each) for rule in DERIVED for each in rule(written.spec)]
     try:
         beside = gpu_cluster(written.spec, [*own_ones, *charts, *preset, *derived], user, release)
         return merge([*below, *beside, *derived, *user, *above]), findings
@@ -85,23 +86,10 @@ def own_parts(spec: dict[str, Any]) -> list[Part]:
     return parts
 
 
-def derived_parts(spec: dict[str, Any]) -> list[Part]:
-    """The defaults that follow from SPEC, which layers and policy say, unvalidated."""
-    return [_derived_part(each) for rule in DERIVED for each in rule(spec)]
-
-
 def _release(written: Merged, findings: list[Finding]) -> str | None:
     value = written.spec.get("release")
     if value is None:
-        findings.append(
-            _missing(
-                written,
-                RELEASE,
-                "a policy says of which release it takes component versions and defaults, so an update of gpustack "
-                "changes no cluster",
-                f"add `release: {releases.latest()}` to spec, or to a layer",
-            )
-        )
+        findings.append(_told(written, RELEASE, "no release", latest=releases.latest()))
     elif isinstance(value, str):
         try:
             return releases.release(value).name
@@ -115,14 +103,7 @@ def _release(written: Merged, findings: list[Finding]) -> str | None:
 def _kubernetes(written: Merged, findings: list[Finding]) -> str | None:
     value = to_dict(written.spec.get("cluster")).get("kubernetesVersion")
     if value is None:
-        findings.append(
-            _missing(
-                written,
-                KUBERNETES,
-                "manifests are validated against the API of the cluster's own version",
-                f'add `kubernetesVersion: "{kubernetes.MINORS[-1]}"` (what kubectl version prints) to spec.cluster',
-            )
-        )
+        findings.append(_told(written, KUBERNETES, "no version", latest=kubernetes.MINORS[-1]))
     elif isinstance(value, str):
         try:
             return kubernetes.minor(value)
@@ -170,22 +151,20 @@ def _derived_part(derived: Derived) -> Part:
     return Part("derived", f"derived from {dotted(('spec', *derived.source))}", data, because=derived.source)
 
 
-def _missing(written: Merged, path: Path, why: str, remedy: str) -> Finding:
-    name = dotted(("spec", *path))
-    return Finding("GPU014", "error", f"{name} is missing", name, _place(written, path), why, remedy)
-
-
 def _unknown(written: Merged, path: Path, error: UnknownName, known: Sequence[str], why: str = "") -> Finding:
     near = " or ".join(error.nearest)
     remedy = f"did you mean {near}?" if near else f"known are {', '.join(known)}"
-    what = f"there is no {error.what} {error.name}"
-    return Finding("GPU014", "error", what, dotted(("spec", *path)), _place(written, path), why, remedy)
+    return _told(written, path, "unknown", sort=error.what, name=error.name, why=why, do=remedy)
+
+
+def _told(written: Merged, path: Path, case: str, **words: Any) -> Finding:
+    """What the table says of CASE, with WORDS in it, about what is missing or wrong at PATH."""
+    return TEXTS.finding("GPU014", case, _place(written, path), at=dotted(("spec", *path)), **words)
 
 
 def _place(written: Merged, path: Path) -> Location:
     """Return where PATH stands, or would: the policy is the last part, and what is missing is best added there."""
-    writer = written.writer(path)
-    part, own = writer or (written.parts[-1], path)
+    part, own = written.writer(path) or (written.parts[-1], path)
     return part.locate(own)
 
 
@@ -206,12 +185,8 @@ def gpu_cluster(
     if release:
         own = releases.release(release).gpu_cluster
         parts.append(Part("release", f"release {release}", {GPU_CLUSTER: dict(own)}, because=("release",)))
-    beside = merge([*below, *user]).spec
-    parts += [_inherited(name, beside[name]) for name in SHARED if isinstance(beside.get(name), dict)]
+    for name, said in merge([*below, *user]).spec.items():
+        if name in SHARED and isinstance(said, dict):
+            taken = {key: value for key, value in said.items() if (name, key) != ("hostPaths", "rootFS")}
+            parts.append(Part("derived", f"derived from spec.{name}", {GPU_CLUSTER: {name: taken}}, because=(name,)))
     return parts
-
-
-def _inherited(name: str, data: dict[str, Any]) -> Part:
-    because: Path = (name,)
-    taken = {key: value for key, value in data.items() if (name, key) != ("hostPaths", "rootFS")}
-    return Part("derived", f"derived from spec.{name}", {GPU_CLUSTER: {name: taken}}, because=because)

@@ -42,7 +42,7 @@ def mig_strategy(spec: dict[str, Any]) -> Iterator[Derived]:
     """
     for index, entry in enumerate(to_list(spec.get("nodePools"))):
         pool = to_dict(entry)
-        mig = to_dict(to_dict(pool.get("sharing")).get("mig"))
+        mig = section(pool, ("sharing", "mig"))
         groups = [to_dict(group) for group in to_list(mig.get("devices"))]
         shapes = {frozenset(to_dict(part.get("layout"))) for part in [*groups, *([mig] if "layout" in mig else [])]}
         cut = sum(len(to_list(group.get("indices"))) for group in groups)
@@ -57,11 +57,9 @@ def mig_strategy(spec: dict[str, Any]) -> Iterator[Derived]:
 def whole_images(spec: dict[str, Any]) -> Iterator[Derived]:
     """No repository and no version beside an image that is named whole: those of the release are of another image."""
     for name in images.SECTIONS:
-        path, section = name.split("."), spec
-        for step in path:
-            section = to_dict(section.get(step))
-        if images.stands_alone(section):
-            yield Derived((*path,), dict.fromkeys(images.PARTS, ""), (*path, "image"))
+        path = tuple(name.split("."))
+        if images.stands_alone(section(spec, path)):
+            yield Derived(path, dict.fromkeys(images.PARTS, ""), (*path, "image"))
 
 
 def empty_images(spec: dict[str, Any], operators: dict[str, Any]) -> Iterator[Derived]:
@@ -69,12 +67,11 @@ def empty_images(spec: dict[str, Any], operators: dict[str, Any]) -> Iterator[De
     those from absent fields.
     """
     for name in images.SECTIONS:
-        section, image = spec, operators
-        for step in name.split("."):
-            section, image = to_dict(section.get(step)), to_dict(image.get(step))
-        said = {part: section[part] for part in ("image", *images.PARTS) if section.get(part) is not None}
+        path = tuple(name.split("."))
+        own, image = section(spec, path), section(operators, path)
+        said = {part: own[part] for part in ("image", *images.PARTS) if own.get(part) is not None}
         if said and not any(said.values()):
-            yield Derived((*name.split("."),), {part: image[part] for part in said if part in image}, RELEASE)
+            yield Derived(path, {part: image[part] for part in said if part in image}, RELEASE)
 
 
 def further_images(spec: dict[str, Any], release: str, *, empty: bool) -> Part:
@@ -117,36 +114,32 @@ def whole_artifact(spec: dict[str, Any]) -> Iterator[Derived]:
     """Of an OCI artifact all of its tag `latest`: it holds one cluster, and has no branches (gitops.repository)."""
     from gpustack.policy.language.repository import OCI  # models, which nothing else here needs
 
-    repository = to_dict(to_dict(spec.get("gitops")).get("repository"))
-    if str(repository.get("url")).startswith(OCI):
-        where = ("gitops", "repository")
+    where = ("gitops", "repository")
+    if str(section(spec, where).get("url")).startswith(OCI):
         yield Derived(where, {"revision": "latest", "path": "."}, (*where, "url"))
 
 
 def config_maps(spec: dict[str, Any]) -> Iterator[Derived]:
     """A ConfigMap is rendered where its texts are said."""
     for path in CONFIGS:
-        section: dict[str, Any] = spec
-        for step in map(str, path):
-            section = to_dict(section.get(step))
-        if section.get("data"):
+        if section(spec, path).get("data"):
             yield Derived((*path, "create"), True, (*path, "data"))
 
 
 def dashboard_objects(spec: dict[str, Any]) -> Iterator[Derived]:
     """Dashboards are in the stack's namespace, and have the label by which Grafana's sidecar finds them."""
-    if isinstance(section := spec.get("dashboards"), dict):
-        if not section.get("labels") and section.get("output", "configMap") == "configMap":
+    if isinstance(said := spec.get("dashboards"), dict):
+        if not said.get("labels") and said.get("output", "configMap") == "configMap":
             yield Derived(("dashboards", "labels"), {"grafana_dashboard": "1"}, ("dashboards", "output"))
-        if not section.get("instanceSelector"):
+        if not said.get("instanceSelector"):
             yield Derived(("dashboards", "instanceSelector"), {"dashboards": "grafana"}, ("dashboards",))
 
 
 def kubevirt_object(spec: dict[str, Any]) -> Iterator[Derived]:
     """The object that KubeVirt is configured by: on OpenShift the HyperConverged operator's, which overwrites its."""
-    if isinstance(section := spec.get("kubevirt"), dict):
+    if isinstance(said := spec.get("kubevirt"), dict):
         by_operator = platform(spec).hyperconverged
-        target = section.get("target") or ("hyperconverged" if by_operator else "kubevirt")
+        target = said.get("target") or ("hyperconverged" if by_operator else "kubevirt")
         name = "kubevirt" if target == "kubevirt" else "kubevirt-hyperconverged"
         namespace = "openshift-cnv" if by_operator and name != target else name
         yield Derived(("kubevirt",), {"target": target, "name": name, "namespace": namespace}, ("cluster",))
@@ -179,6 +172,13 @@ def platform(spec: dict[str, Any]) -> platforms.Platform:
     cluster = to_dict(spec.get("cluster"))
     named = cluster.get("platform") if cluster.get("platform") in platforms.names() else None
     return platforms.of(named, openshift=isinstance(cluster.get("openshift"), dict))
+
+
+def section(spec: dict[str, Any], path: Path) -> dict[str, Any]:
+    """The section at PATH of SPEC, an empty one where there is none."""
+    for step in path:
+        spec = to_dict(spec.get(str(step)))
+    return spec
 
 
 def to_dict(value: Any) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 
 from gpustack.catalog import _data
 from gpustack.model import Finding, InputError
+from gpustack.policy.loading.brought import LIMITS
 from gpustack.policy.loading.layers import Part, merge
 from gpustack.text.positions import locate
 from gpustack.text.read import value
@@ -25,12 +26,12 @@ E = TypeVar("E", bound="Section")
 
 @dataclass(frozen=True, slots=True)
 class Entries(Generic[E]):
-    """A kind of list: the RULE that refuses, and what loads the MODEL of an entry (a file without any costs no
-    pydantic). Its words for what is wrong stand in the data file beside this module.
+    """A kind of list: the RULE that refuses, and the MODEL of an entry. Its words for what is wrong stand in the data
+    file beside this module.
     """
 
     rule: str
-    model: Callable[[], type[E]]
+    model: type[E]
 
     @property
     def words(self) -> dict[str, str]:
@@ -69,6 +70,15 @@ class Entries(Generic[E]):
             raise InputError(*wrong)
         return listed
 
+    def of_base(self, path: pathlib.Path, display: str) -> list[E] | None:
+        """The entries of the file PATH as the base has it, none where they can't be read; None without a base."""
+        if path not in LIMITS:
+            return None
+        try:
+            return [entry for _, entry in self.read(decode(LIMITS[path], display), display, [])]
+        except InputError:
+            return []
+
     def _one(self, index: int, item: object, text: str, display: str, wrong: list[Finding]) -> E | None:
         if not isinstance(item, dict):
             where, path = locate(text, display, (index,)), f"{self.words['section']}[{index}]"
@@ -79,9 +89,9 @@ class Entries(Generic[E]):
 
         from gpustack.policy.loading.diagnose import diagnose
 
-        model, merged = self.model(), merge([Part("policy", display, item, (index,), text)])
+        merged = merge([Part("policy", display, item, (index,), text)])
         try:
-            return model.model_validate(merged.spec)
+            return self.model.model_validate(merged.spec)
         except ValidationError as error:
-            wrong += diagnose(error, merged, model, (self.words["section"], index))
+            wrong += diagnose(error, merged, self.model, (self.words["section"], index))
             return None

@@ -6,6 +6,7 @@ looked for and long before pydantic is needed. Kinds of other tools are recognis
 
 import difflib
 import pathlib
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
@@ -89,8 +90,9 @@ def _open(document: Document, kind: Kind) -> Envelope:
     findings = []
     keys = (*KEYS, "rollout", "gpustack") if kind == "PolicyChange" else KEYS
     for key in (each for each in data if each not in keys):
-        words = {"do": _nearest(key, keys) or f"indent {key} below spec if it belongs there; else delete it"}
-        words |= {"name": key, "kind": kind, "known": few([each for each in keys if each != "spec"], 9)}
+        near = closest(key, keys)
+        do = f"did you mean {near}?" if near else f"indent {key} below spec if it belongs there; else delete it"
+        words = {"do": do, "name": key, "kind": kind, "known": few([each for each in keys if each != "spec"], 9)}
         findings.append(told(document, (key,), "GPU016", "key", key=True, **words))
     name, labels = _name(document, findings)
     spec = data.get("spec")
@@ -139,7 +141,8 @@ def _extends(document: Document, extends: object, findings: list[Finding]) -> li
     return []
 
 
-def _nearest(key: str, keys: tuple[str, ...]) -> str:
+def closest(key: str, keys: Iterable[str], cutoff: float = 0.6) -> str:
+    """The one of KEYS that is most like KEY in any case of letters, "" where none is as much as CUTOFF (difflib's)."""
     lower = {known.lower(): known for known in keys}
-    near = difflib.get_close_matches(key.lower(), lower, n=1)
-    return f"did you mean {lower[near[0]]}?" if near else ""
+    near = difflib.get_close_matches(key.lower(), lower, n=1, cutoff=cutoff)
+    return lower[near[0]] if near else ""

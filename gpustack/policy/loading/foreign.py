@@ -4,18 +4,15 @@ Solves: "apiVersion must be gpustack.dev/v1alpha1" is true and leaves the reader
 running cluster, most of which could be used as it is. Imported only when a file is not a policy.
 """
 
-import difflib
 from typing import Any
 
 from gpustack.model import Finding, dotted
-from gpustack.policy.loading.envelope import API_VERSION, KEYS, Kind
+from gpustack.policy.loading.envelope import API_VERSION, KEYS, Kind, closest
 from gpustack.text.positions import locate
 from gpustack.text.read import Document
 from gpustack.text.refusals import Texts
 
 TEXTS = Texts(__file__)
-_FRAME = f"start the file with `apiVersion: {API_VERSION}` and"
-_ADD = "add spec.release and spec.cluster.kubernetesVersion"
 
 
 def recognise(document: Document, kind: Kind) -> Finding:
@@ -33,29 +30,31 @@ def recognise(document: Document, kind: Kind) -> Finding:
     if isinstance(api, str) and api.startswith("nvidia.com/"):
         own = actual in ("NVIDIADriver", "GPUCluster")
         return _said(str(actual) if own else "operator", document, kind, "apiVersion")
-    if api is None or actual is None or actual == kind:
-        return _half(document, kind)
+    if missing := next((key for key, said in (("apiVersion", api), ("kind", actual)) if said is None), None):
+        return _said("half", document, kind, "kind" if missing == "apiVersion" else "apiVersion", missing=missing)
+    if actual == kind:
+        return _said("no such", document, kind, "apiVersion")
     if known := TEXTS.table["kinds"].get(str(actual)):
         return _said("known kind", document, kind, "kind", remedy=known)
     return _said("kind", document, kind, "kind")
 
 
-def _said(case: str, document: Document, kind: Kind, at: str, *, key: bool = False, **words: object) -> Finding:
+def _said(case: str, document: Document, kind: Kind, at: str, *, key: bool = False, **words: Any) -> Finding:
     """What the table says of CASE, with WORDS and those that every case has, about the value (KEY: the key) AT."""
     api, actual = document.data.get("apiVersion"), document.data.get("kind")
-    frame, where = f"{_FRAME} `kind: {kind}`", locate(document.text, document.file, (at,), key=key)
-    known: dict[str, Any] = {"kind": kind, "api": api, "actual": actual, "version": API_VERSION, "frame": frame}
-    return TEXTS.finding("GPU012", case, where, at=dotted((at,)), severity="error", add=_ADD, **known, **words)
+    where = locate(document.text, document.file, (at,), key=key)
+    known: dict[str, Any] = {"kind": kind, "api": api, "actual": actual, "version": API_VERSION}
+    known["frame"] = f"start the file with `apiVersion: {API_VERSION}` and `kind: {kind}`"
+    known["add"] = "add spec.release and spec.cluster.kubernetesVersion"
+    return TEXTS.finding("GPU012", case, where, at=dotted((at,)), **known, **words)
 
 
 def _other_kind(document: Document, actual: object, kind: Kind) -> Finding:
-    if {actual, kind} == {"PolicyLayer", "ClusterPolicy"}:
+    if {str(actual), kind} == {"PolicyLayer", "ClusterPolicy"}:
         return _said("layer" if actual == "PolicyLayer" else "policy", document, kind, "kind")
     if place := TEXTS.table["places"].get(str(actual)):
         return _said("elsewhere", document, kind, "kind", place=place)
-    kinds = {name.lower(): name for name in TEXTS.table["places"]}
-    near = difflib.get_close_matches(str(actual).lower(), kinds, n=1)
-    guess = kinds[near[0]] if near else kind
+    guess = closest(str(actual), TEXTS.table["places"]) or kind
     return _said("no kind" if actual is None else "other kind", document, kind, "kind", guess=guess)
 
 
@@ -78,18 +77,9 @@ def is_values(data: dict[str, Any]) -> bool:
 
 def _nothing(document: Document, kind: Kind) -> Finding:
     for wrong in document.data:
-        near = difflib.get_close_matches(wrong.lower(), ["apiversion", "kind"], n=1, cutoff=0.85)
-        if near:
-            right = "apiVersion" if near[0] == "apiversion" else "kind"
+        if right := closest(wrong, ("apiVersion", "kind"), 0.85):
             return _said("misspelt", document, kind, wrong, key=True, right=right, wrong=wrong)
     for top, (sort, remedy) in TEXTS.table["files"].items():
         if top in document.data:
             return _said("file", document, kind, top, key=True, sort=sort, remedy=remedy)
     return _said("nothing", document, kind, next(iter(document.data), ""), key=True, keys=", ".join(KEYS))
-
-
-def _half(document: Document, kind: Kind) -> Finding:
-    missing = next((key for key in ("apiVersion", "kind") if document.data.get(key) is None), None)
-    if missing:
-        return _said("half", document, kind, "kind" if missing == "apiVersion" else "apiVersion", missing=missing)
-    return _said("no such", document, kind, "apiVersion")

@@ -21,7 +21,7 @@ from collections.abc import Sequence, Set
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
-from gpustack.model import Location, Path
+from gpustack.model import Location, Path, children
 
 from .lists import OBJECTS, REPLACE, Identity, identity, inside_object, named
 from .misfits import check_names, conflict, misplaced, nameless, null_item
@@ -125,16 +125,21 @@ class Merged:
     @functools.cached_property
     def origins(self) -> dict[Path, Origin]:
         """The origin of every leaf of `spec`: scalars, and maps and lists that are empty."""
-        origins: dict[Path, Origin] = {}
-        _trace([(part, part.clean, ()) for part in self.parts], (), origins)
-        return origins
+        return self._traced()
 
     @functools.cached_property
     def own(self) -> dict[Path, Origin]:
         """Those of `origins` that the cluster's own file wrote, found without a look at what it doesn't mention."""
+        return self._traced("policy")
+
+    def _traced(self, only: OriginKind | None = None) -> dict[Path, Origin]:
         origins: dict[Path, Origin] = {}
-        _trace([(part, part.clean, ()) for part in self.parts], (), origins, only="policy")
+        _trace(self._stack, (), origins, only)
         return origins
+
+    @property
+    def _stack(self) -> list[_Entry]:
+        return [(part, part.clean, ()) for part in self.parts]
 
     @functools.cached_property
     def key(self) -> str:
@@ -144,15 +149,15 @@ class Merged:
 
     def writer(self, path: Path) -> tuple[Part, Path] | None:
         """Return the highest part that says something about PATH (a leaf or not) and the path in that part's data."""
-        stack: list[_Entry] = [(part, part.clean, ()) for part in self.parts]
+        stack = self._stack
         for depth, step in enumerate(path):
             place = path[:depth]
             if place not in self._splits:
                 self._splits[place] = _split(stack, place)
-            children = self._splits[place]
-            if not has(children, step):
+            parts = self._splits[place]
+            if not has(parts, step):
                 return None
-            stack = children[step]
+            stack = parts[step]
         if not stack:
             return None
         part, _, own = stack[-1]
@@ -162,23 +167,21 @@ class Merged:
         """What the value at PATH (a leaf) took the place of, lowest first: the same value in lower parts, and where a
         list or an object of its path is replaced whole, those.
         """
-        stack: list[_Entry] = [(part, part.clean, ()) for part in self.parts]
+        stack = self._stack
         for depth, step in enumerate(path):
             below = _replaced(stack, path[:depth], step)
             if below:
                 return below
-            children = _split(stack, path[:depth])
-            if not has(children, step):
+            parts = _split(stack, path[:depth])
+            if not has(parts, step):
                 return []
-            stack = children[step]  # type: ignore[index]
+            stack = parts[step]  # type: ignore[index]
         return [(part, own) for part, _, own in stack[:-1]]
 
     def nearest_writer(self, path: Path) -> tuple[Part, Path] | None:
         """Return the writer of PATH or, where nobody wrote that, of its nearest parent that somebody wrote."""
-        writer = self.writer(path)
-        while writer is None and path:
+        while (writer := self.writer(path)) is None and path:
             path = path[:-1]
-            writer = self.writer(path)
         return writer
 
     def cause(self, part: Part) -> Location:
@@ -214,31 +217,26 @@ def has(node: Any, step: str | int) -> bool:
 def _join(stack: list[_Entry], path: Path) -> Any:
     if len(stack) == 1:
         return stack[0][1]
-    children = _split(stack, path)
-    if isinstance(children, dict):
-        return {key: _join(child, (*path, key)) for key, child in children.items()}
-    if isinstance(children, list) and len(children) > 0 and named(stack[-1][1], path):
-        return [_join(child, (*path, index)) for index, child in enumerate(children)]
+    parts = _split(stack, path)
+    if isinstance(parts, dict):
+        return {key: _join(child, (*path, key)) for key, child in parts.items()}
+    if parts and named(stack[-1][1], path):
+        return [_join(child, (*path, index)) for index, child in enumerate(parts)]
     return stack[-1][1]
 
 
-def _trace(stack: list[_Entry], path: Path, origins: dict[Path, Origin], only: OriginKind | None = None) -> None:
+def _trace(stack: list[_Entry], path: Path, origins: dict[Path, Origin], only: OriginKind | None) -> None:
     """Put the origins of all leaves of the value that STACK makes into ORIGINS; with ONLY, which must be the highest
     kind of part, those of that kind.
     """
-    if only is not None and stack and stack[-1][0].kind != only:
+    if not stack or only not in (None, stack[-1][0].kind):
         return
-    children = _split(stack, path)
-    if not children:
-        if stack:
-            part, _, own = stack[-1]
-            origins[path] = part.origin(own)
-    elif isinstance(children, dict):
-        for key, child in children.items():
-            _trace(child, (*path, key), origins, only)
-    else:
-        for index, child in enumerate(children):
-            _trace(child, (*path, index), origins, only)
+    parts = _split(stack, path)
+    if not parts:
+        part, _, own = stack[-1]
+        origins[path] = part.origin(own)
+    for step, child in children(parts):
+        _trace(child, (*path, step), origins, only)
 
 
 def _split(stack: list[_Entry], path: Path) -> dict[str, list[_Entry]] | list[list[_Entry]] | None:
@@ -266,9 +264,7 @@ def _items(stack: list[_Entry], path: Path) -> list[list[_Entry]]:
     while first > 0 and stack[first - 1][1]:  # an empty list says that there are no items, so nothing below it counts
         lower = stack[first - 1]
         if not named(lower[1], path):
-            if lower[0].text is None or inside_object(
-                path
-            ):  # a default, which nobody can give names: it is replaced, as other lists are
+            if lower[0].text is None or inside_object(path):  # nobody can give a default names: it is replaced
                 break
             raise nameless(lower, stack[-1], path)
         first -= 1
@@ -289,10 +285,10 @@ def _replaced(stack: list[_Entry], path: Path, step: str | int) -> list[tuple[Pa
         return []
     if not named(top, path):
         return [(lower, at) for lower, node, at in stack[:-1] if node]
-    children = _split(stack, path)
-    if path != OBJECTS or not has(children, step):
+    parts = _split(stack, path)
+    if path != OBJECTS or not has(parts, step):
         return []
-    part, item, own = children[step][0]  # type: ignore[index]
+    part, item, own = parts[step][0]  # type: ignore[index]
     if own[-1] not in part.replacing:
         return []
     below = stack[: next(at for at, entry in enumerate(stack) if entry[0] is part)]
@@ -364,6 +360,3 @@ def _cleaned(node: Any, path: Path, part: Part, *, checked: bool) -> Any:
             raise null_item((*path, index), part)
         items.append(_cleaned(item, (*path, index), part, checked=checked) if isinstance(item, (dict, list)) else item)
     return items if any(new is not old for new, old in zip(items, node, strict=True)) else node
-
-
-__all__ = ["Merged", "Origin", "OriginKind", "Part", "has", "merge"]

@@ -75,7 +75,9 @@ def load(
     everything that is wrong, where reading can go on after a mistake.
     """
     memo = memo if memo is not None else Memo()
-    policy = open_policy(_document(path, root, memo))
+    if path not in memo.documents:
+        memo.documents[path] = read(path, display(path, root))
+    policy = open_policy(memo.documents[path])
     folder = pathlib.Path(os.path.abspath(path)).parent / LAYERS
     if folder not in memo.layers:
         memo.layers[folder] = Layers(folder, lambda file: display(file, root))
@@ -146,12 +148,6 @@ def in_file_order(findings: Sequence[Finding], files: Sequence[str]) -> list[Fin
         return order.get(where.file, len(order)), where.line or 0, where.column or 0
 
     return sorted(dict.fromkeys(findings), key=key)
-
-
-def _document(path: pathlib.Path, root: pathlib.Path, memo: Memo) -> Document:
-    if path not in memo.documents:
-        memo.documents[path] = read(path, display(path, root))
-    return memo.documents[path]
 
 
 def _validated(merged: Merged, memo: Memo, findings: list[Finding]) -> ClusterPolicySpec | None:

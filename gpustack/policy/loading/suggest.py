@@ -18,6 +18,7 @@ from pydantic import BaseModel
 from gpustack.catalog import chart
 from gpustack.catalog._lookup import squeezed
 from gpustack.model import Path, dotted
+from gpustack.policy.loading.envelope import closest
 
 Model = type[BaseModel]
 
@@ -50,7 +51,7 @@ def remedy(model: Model, path: Path, value: object = None, at: Path = ("spec",))
     match = next((known for known in keys if squeezed(known) == squeezed(key)), "") or _below(model, section, key)
     if not match and sum(other.lower().endswith(key.lower()) for other in keys) < 2:  # manager is not a migManager
         fitting = [known for known in keys if _takes(model, _plain((*section, known)), value)]
-        match = _close(key, fitting, 0.8) or _with_word(key, fitting) or _close(key, keys, 0.8)
+        match = closest(key, fitting, 0.8) or _with_word(key, fitting) or closest(key, keys, 0.8)
     if match:
         return f"did you mean {dotted((*at, *section))}.{match}?"
     elsewhere = _elsewhere(model, section, key, value)
@@ -138,7 +139,7 @@ def _collect(annotation: typing.Any, prefix: str, open_models: tuple[Model, ...]
                 path = f"{prefix}.{name}" if prefix else name
                 paths.append(path)
                 _collect(info.annotation, path, (*open_models, option), paths)
-        elif typing.get_origin(option) in (list, tuple, set, frozenset):
+        elif typing.get_origin(option) is list:
             _collect(typing.get_args(option)[0], f"{prefix}[]", open_models, paths)
 
 
@@ -148,7 +149,7 @@ def _into(annotation: typing.Any, step: str | int) -> list[typing.Any]:
         info = annotation.model_fields.get(str(step))
         return _options(info.annotation) if info else []
     origin, arguments = typing.get_origin(annotation), typing.get_args(annotation)
-    if origin in (list, tuple, set, frozenset) and isinstance(step, int):
+    if origin is list and isinstance(step, int):
         return _options(arguments[0])
     if origin is dict:
         return _options(arguments[1])
@@ -156,9 +157,7 @@ def _into(annotation: typing.Any, step: str | int) -> list[typing.Any]:
 
 
 def _options(annotation: typing.Any) -> list[typing.Any]:
-    """Return the alternatives of ANNOTATION: unions taken apart, annotations and aliases peeled off."""
-    if isinstance(annotation, typing.TypeAliasType) if hasattr(typing, "TypeAliasType") else False:
-        return _options(annotation.__value__)
+    """Return the alternatives of ANNOTATION: unions taken apart, annotations peeled off."""
     origin = typing.get_origin(annotation)
     if origin is typing.Annotated:
         return _options(typing.get_args(annotation)[0])
@@ -187,7 +186,7 @@ def _elsewhere(model: Model, section: Path, key: str, value: object) -> list[str
     similar = [path for path in paths if wanted in (squeezed(tail) for tail in _tails(path))]
     if not similar:
         names = sorted({path.rpartition(".")[2] for path in paths})
-        near = _close(key, names, 0.85) if len(key) > 5 else ""  # short names are all alike
+        near = closest(key, names, 0.85) if len(key) > 5 else ""  # short names are all alike
         similar = [path for path in paths if near and path.rpartition(".")[2] == near]
 
     def rank(path: str) -> tuple[int, int, int, int]:
@@ -242,9 +241,3 @@ def _tails(path: str) -> list[str]:
 def _shared(one: str, other: str) -> int:
     pairs = zip(one.split("."), other.split("."), strict=False)
     return next((index for index, (a, b) in enumerate(pairs) if a != b), min(one.count("."), other.count(".")) + 1)
-
-
-def _close(key: str, keys: Iterable[str], cutoff: float) -> str:
-    lower = {known.lower(): known for known in keys}
-    near = difflib.get_close_matches(key.lower(), lower, n=1, cutoff=cutoff)
-    return lower[near[0]] if near else ""

@@ -14,15 +14,13 @@ import pathlib
 from collections.abc import Sequence
 from typing import Annotated
 
-from gpustack.model import InputError
 from gpustack.policy.language.base import Section
-from gpustack.policy.loading.brought import LIMITS, LOCK
+from gpustack.policy.loading.brought import LOCK
 from gpustack.policy.loading.decisions import SHA256
 from gpustack.policy.loading.entries import Entries
 from gpustack.policy.loading.envelope import Envelope
 from gpustack.policy.loading.ring import VERSION
 from gpustack.policy.loading.rings import Change, Rings
-from gpustack.text.source import decode
 
 
 class Version(Section):
@@ -34,7 +32,7 @@ class Version(Section):
     """The digest of its files: `gpustack version --lock` prints both."""
 
 
-ENTRIES = Entries("GPU913", lambda: Version)
+ENTRIES = Entries("GPU913", Version)
 
 
 def versions_of(root: pathlib.Path) -> list[Version]:
@@ -44,11 +42,8 @@ def versions_of(root: pathlib.Path) -> list[Version]:
 
 def is_of_base(root: pathlib.Path, version: Version) -> bool:
     """Whether the base of ROOT lists VERSION, so that it may be started, or there is no base."""
-    try:
-        content = LIMITS.get(root / LOCK)
-        return content is None or version in [each for _, each in ENTRIES.read(decode(content, LOCK), LOCK, [])]
-    except InputError:
-        return False
+    base = ENTRIES.of_base(root / LOCK, LOCK)
+    return base is None or version in base
 
 
 def renderer(listed: Sequence[Version], rings: Rings, policy: Envelope) -> tuple[Version, Change | None]:

@@ -25,7 +25,6 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from gpustack.model import Finding, InputError, Location
-from gpustack.policy.loading.entries import Entries
 from gpustack.policy.loading.envelope import TEXTS
 from gpustack.policy.loading.load import LAYERS, WAIVERS
 from gpustack.text.positions import locate
@@ -70,9 +69,11 @@ def waivers_of(folder: pathlib.Path, display: str) -> tuple[Waiver, ...]:
     path = folder / WAIVERS
     if not path.exists() and not path.is_symlink():
         return ()
+    from gpustack.policy.loading.decisions import WAIVED  # models, which a folder without the file doesn't need
+
     text = decode(load_bytes(path, display), display)
     findings: list[Finding] = []
-    waivers = [_waiver(index, spec, text, display) for index, spec in ENTRIES.read(text, display, findings)]
+    waivers = [_waiver(index, spec, text, display) for index, spec in WAIVED.read(text, display, findings)]
     findings += _twice(waivers)
     if findings:
         raise InputError(*findings)
@@ -87,15 +88,6 @@ def _refuse_in_layers(folder: pathlib.Path, display: str) -> None:
     parsed = value(decode(load_bytes(path, name), name), name)
     if parsed is not None and isinstance(parsed[1], list):
         raise InputError(TEXTS.finding("GPU030", "in layers", Location(name), home=display))
-
-
-def _spec() -> type[WaiverSpec]:
-    from gpustack.policy.loading.decisions import WaiverSpec
-
-    return WaiverSpec
-
-
-ENTRIES = Entries("GPU030", _spec)
 
 
 def _waiver(index: int, spec: WaiverSpec, text: str, display: str) -> Waiver:
