@@ -1,19 +1,15 @@
 """Inputs of a team's own construct: what the policy says under its name, and whose code it is."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..model import Body, Finding, FindingsError, Resource
+from ..policy.language.spec import ClusterPolicySpec
 from ..policy.loading.constructs import Construct, RefusedError
 from .parts.common_inputs import Inputs
 from .refusals import refused
-
-if TYPE_CHECKING:
-    from ..policy.language.spec import ClusterPolicySpec
 
 
 class TeamInputs(Inputs):

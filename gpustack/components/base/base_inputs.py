@@ -1,7 +1,5 @@
 """Inputs of what a cluster needs before everything else: a function for each component, called as it is."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from ...catalog import kubernetes

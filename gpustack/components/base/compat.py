@@ -6,13 +6,10 @@ for somebody's word. It has no mark that would tell an operator to keep off, whi
 `verify` and `migrate` refuse it where an operator is.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
-from typing import ClassVar
 
 from ...api import keys
-from ...model import Body, Stage
+from ...model import Body
 from ..component import Component
 from ..crds import crd
 from ..parts.kube import metadata
@@ -26,7 +23,7 @@ NOTE = {keys.INERT: "a copy for readers: nothing acts on it; the policy in Git i
 class Compat(Component[CompatInputs]):
     """A ClusterPolicy that nobody acts on, and the definition of its kind."""
 
-    stage: ClassVar[Stage] = "base"
+    stage = "base"
 
     def manifests(self, inputs: CompatInputs) -> Iterator[Body]:
         yield from (crd(name) for name in inputs.crds)

@@ -1,11 +1,8 @@
 """Manifests that the policy brings along under `extraObjects`. What others refer to is applied before them."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
-from typing import ClassVar
 
-from ...model import Body, Stage
+from ...model import Body
 from ..component import Component
 from ..parts.common_inputs import Whole
 
@@ -18,7 +15,7 @@ EARLY = {
 class ExtraObjects(Component[Whole]):
     """Objects that pods of later stages may name: applied with the base."""
 
-    stage: ClassVar[Stage] = "base"
+    stage = "base"
 
     def manifests(self, inputs: Whole) -> Iterator[Body]:
         yield from (body for body in inputs.bodies if body["kind"] in EARLY)

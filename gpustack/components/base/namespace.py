@@ -4,12 +4,9 @@ The operator labels a namespace that somebody else made (operator.md 2.5); here 
 first sync of an empty cluster works.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
-from typing import ClassVar
 
-from ...model import Body, Stage
+from ...model import Body
 from ..component import Component
 from ..parts.kube import metadata
 from .base_inputs import SYSTEM_CRITICAL, NamespaceInputs
@@ -21,7 +18,7 @@ PODS = "10000"
 class Namespace(Component[NamespaceInputs]):
     """The namespace object and what must exist in it before the first pod."""
 
-    stage: ClassVar[Stage] = "base"
+    stage = "base"
 
     def manifests(self, inputs: NamespaceInputs) -> Iterator[Body]:
         modes = ("audit", "enforce", "warn") if inputs.privileged else ()

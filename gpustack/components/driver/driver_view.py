@@ -7,10 +7,9 @@ place that the user wrote. Rejected: a spec in which the one stands in the other
 wrote: whatever it is asked beside the driver is wrong, and its findings had to be moved by replacing text.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Self
 
 from ...cluster.pool import Pool
 from ...cluster.resolve import Cluster
@@ -38,7 +37,7 @@ class DriverView:
         return self.cluster.spec
 
     @classmethod
-    def section(cls, cluster: Cluster) -> DriverView:
+    def section(cls, cluster: Cluster) -> Self:
         """The section `driver`, for all pools."""
         spec = cluster.spec
         return cls(cluster, spec.driver, spec.gds, spec.gdrcopy, cluster.pools)

@@ -11,10 +11,9 @@ the rights that they bound (reconciler/guards.py, nfd_rules.py, dra_rights.py).
 """
 
 from collections.abc import Iterable, Iterator
-from typing import ClassVar
 
 from ...api import keys
-from ...model import Body, Stage
+from ...model import Body
 from ...policy.language.nfd import OPEN_NAMESPACES
 from ..component import Component
 from ..parts import admission
@@ -33,7 +32,7 @@ STEERING_PREFIXES = (keys.DEPLOY, "nvidia.com/gpu-driver-upgrade", "nvidia.com/c
 class Guards(Component[GuardsInputs]):
     """The policies and their bindings: there before what they bound."""
 
-    stage: ClassVar[Stage] = "base"
+    stage = "base"
 
     def manifests(self, inputs: GuardsInputs) -> Iterator[Body]:
         here = inputs.namespace

@@ -3,8 +3,6 @@
 Which parts run is asked of the parts themselves, so that a guard names an account exactly where there is one.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any, Literal
 

@@ -6,9 +6,9 @@ where the API server is.
 """
 
 from collections.abc import Iterator
-from typing import Any, ClassVar
+from typing import Any
 
-from ...model import Body, Stage
+from ...model import Body
 from ..component import Component
 from ..parts.kube import metadata
 from ..parts.pod import sparse
@@ -18,7 +18,7 @@ from .network_policies_inputs import Listener, NetworkPoliciesInputs
 class NetworkPolicies(Component[NetworkPoliciesInputs]):
     """One NetworkPolicy for each kind of pod, there before the pods."""
 
-    stage: ClassVar[Stage] = "base"
+    stage = "base"
 
     def manifests(self, inputs: NetworkPoliciesInputs) -> Iterator[Body]:
         for each in inputs.listeners:

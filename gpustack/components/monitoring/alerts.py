@@ -5,15 +5,12 @@ kube-state-metrics is told to show; a node without them is of no pool, and alert
 of the expression, so that it ends without a render, on the day that the policy says.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from string import Template
-from typing import ClassVar
 
 from ...catalog import alerts as known
-from ...model import Body, Stage, docs
+from ...model import Body, docs
 from ..component import Component
 from ..parts.monitoring import prometheus_rule
 from .alerts_inputs import AlertsInputs, PoolInputs, RuleInputs
@@ -38,7 +35,7 @@ DAEMONSETS = {
 class Alerts(Component[AlertsInputs]):
     """The alerts that the policy asks for, and the series that they read."""
 
-    stage: ClassVar[Stage] = "monitoring"
+    stage = "monitoring"
 
     def manifests(self, inputs: AlertsInputs) -> Iterator[Body]:
         rules = [*recorded(inputs), *(rule(one, inputs) for one in inputs.rules)]

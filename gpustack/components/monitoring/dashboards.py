@@ -8,7 +8,7 @@ import json
 import re
 from collections.abc import Iterator
 from string import ascii_uppercase
-from typing import Any, ClassVar
+from typing import Any
 
 from grafana_foundation_sdk.builders import common, prometheus, stat, table, timeseries
 from grafana_foundation_sdk.builders import dashboard as builders
@@ -18,7 +18,7 @@ from grafana_foundation_sdk.models.common import DataSourceRef, TooltipDisplayMo
 from grafana_foundation_sdk.models.prometheus import PromQueryFormat
 
 from ...catalog import dashboards as known
-from ...model import Body, Stage
+from ...model import Body
 from ...policy.language.alerts import Dashboards as Policy
 from ..component import Component
 from ..parts.kube import config_map, metadata
@@ -37,7 +37,7 @@ HOSTS = ("Hostname", "hostname")
 class Dashboards(Component[DashboardsInputs]):
     """A ConfigMap or GrafanaDashboard for each dashboard of which the cluster has series."""
 
-    stage: ClassVar[Stage] = "monitoring"
+    stage = "monitoring"
 
     def manifests(self, inputs: DashboardsInputs) -> Iterator[Body]:
         for name in inputs.names:

@@ -4,8 +4,6 @@ It needs the API server only to enrich metrics with pod labels or UIDs, or to re
 itself. Everywhere else its pods have no token.
 """
 
-from __future__ import annotations
-
 import posixpath
 from collections.abc import Iterator
 

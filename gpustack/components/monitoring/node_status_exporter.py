@@ -3,8 +3,6 @@
 It waits for nothing, because a node whose driver never comes up is what it is there to report.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from ...api import keys

@@ -6,9 +6,8 @@ to look up the Services and pods behind a ServiceMonitor. Without, targets stay 
 """
 
 from collections.abc import Iterator
-from typing import ClassVar
 
-from ...model import Body, Stage
+from ...model import Body
 from ..component import Component
 from ..parts.kube import RBAC, binding, metadata, rule
 from .monitoring_inputs import OpenShiftMonitoringInputs
@@ -21,7 +20,7 @@ LABELS = {"app": "gpu-operator"}
 class OpenShiftMonitoring(Component[OpenShiftMonitoringInputs]):
     """A Role for OpenShift's Prometheus in the stack's namespace."""
 
-    stage: ClassVar[Stage] = "monitoring"
+    stage = "monitoring"
 
     def manifests(self, inputs: OpenShiftMonitoringInputs) -> Iterator[Body]:
         subject = {"kind": "ServiceAccount", "name": NAME, "namespace": "openshift-monitoring"}

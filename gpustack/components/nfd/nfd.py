@@ -20,10 +20,10 @@ namespace needs `psa.enabled` (namespace.py).
 
 import hashlib
 from collections.abc import Iterator, Sequence
-from typing import Any, ClassVar
+from typing import Any
 
 from ...api.keys import GPU_FEATURES, PRESENT
-from ...model import Body, Stage
+from ...model import Body
 from ...text.emit import emit_value
 from ..component import Component
 from ..crds import crd
@@ -63,7 +63,7 @@ class NodeFeatureDiscovery(Component[NfdInputs]):
     On OpenShift it is an instance for the operator that OpenShift's catalogue has for it.
     """
 
-    stage: ClassVar[Stage] = "discovery"
+    stage = "discovery"
 
     def manifests(self, inputs: NfdInputs) -> Iterator[Body]:
         nfd = inputs.installation

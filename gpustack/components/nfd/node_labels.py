@@ -6,9 +6,9 @@ stack does so itself.
 """
 
 from collections.abc import Iterator
-from typing import Any, ClassVar
+from typing import Any
 
-from ...model import Body, Stage
+from ...model import Body
 from ..component import Component
 from ..parts.kube import metadata
 from .nfd_rules import GROUP, VERSION
@@ -25,7 +25,7 @@ GPU: dict[str, Any] = {
 class NodeLabels(Component[NodeLabelsInputs]):
     """One NodeFeatureRule with a rule for each kind of node."""
 
-    stage: ClassVar[Stage] = "discovery"
+    stage = "discovery"
 
     def manifests(self, inputs: NodeLabelsInputs) -> Iterator[Body]:
         yield {

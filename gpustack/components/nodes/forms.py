@@ -5,8 +5,6 @@ whose parts stand in the same order in each. Nothing here runs anything; where a
 with a mode that only looks (`host.sh` beside this file).
 """
 
-from __future__ import annotations
-
 import json
 import shlex
 from collections.abc import Callable, Iterator

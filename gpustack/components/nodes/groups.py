@@ -4,8 +4,6 @@ Solves: at zero nodes cluster-autoscaler simulates one from tags, annotations or
 names and escapes of its own, and only the cloud can set them. They are printed as they are to be written.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from string import Template
 from typing import Any

@@ -1,22 +1,17 @@
 """Inputs of the objects by which nodes are made: of Karpenter, the Node Readiness Controller, the machine config
 operator."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from ...cluster import autoscaling
 from ...cluster.node_host import setup
+from ...cluster.pool import Pool
 from ...cluster.resolve import Cluster
+from ...model import Body
+from ...policy.language.autoscaling import Karpenter
 from ..parts.common_inputs import Whole
 from ..parts.pod import sparse
 from .forms import machine_config
-
-if TYPE_CHECKING:
-    from ...cluster.pool import Pool
-    from ...model import Body
-    from ...policy.language.autoscaling import Karpenter
 
 PACED = ["Drifted", "Underutilized"]
 """Why Karpenter takes away nodes with pods; empty ones go at any time."""

@@ -1,11 +1,9 @@
 """Inputs that many components share: the base class, what holds for every DaemonSet, and image references."""
 
-from __future__ import annotations
-
 import hashlib
 import re
 from collections.abc import Callable, Container, Iterable, Sequence
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict
 
@@ -17,10 +15,8 @@ from ...model import Body, Finding, FindingsError
 from ...policy.language import images
 from ...policy.language.carried import Carried
 from ...policy.language.daemonsets import DaemonSets
+from ...policy.language.spec import ClusterPolicySpec
 from ..refusals import refused
-
-if TYPE_CHECKING:
-    from ...policy.language.spec import ClusterPolicySpec
 
 Pairs = tuple[tuple[str, str], ...]
 Runtime = Literal["containerd", "crio", "docker"]

@@ -1,7 +1,5 @@
 """Kubernetes objects that several components need, as plain dicts: identities, RBAC, ConfigMaps, Services."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 
 from ...model import Body

@@ -7,8 +7,6 @@ The rules that the operator has for OpenShift (catalog/data/openshift-rules.yaml
 where that is.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

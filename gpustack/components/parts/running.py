@@ -1,15 +1,11 @@
 """The inputs of other components, for those that speak of them: guards and NetworkPolicies."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ...model import FindingsError
+from ...policy.language.spec import ClusterPolicySpec
 from ..registry import REGISTRY
-
-if TYPE_CHECKING:
-    from ...policy.language.spec import ClusterPolicySpec
 
 _ENTRIES = {entry.module: entry for entry in REGISTRY}
 

@@ -3,9 +3,8 @@
 """
 
 from collections.abc import Iterator
-from typing import ClassVar
 
-from ...model import Body, Stage
+from ...model import Body
 from ..component import Component
 from ..parts.kube import config_map
 from .configs_inputs import ConfigsInputs
@@ -14,7 +13,7 @@ from .configs_inputs import ConfigsInputs
 class Configs(Component[ConfigsInputs]):
     """One ConfigMap per component that the policy configures; applied before the pods that mount them."""
 
-    stage: ClassVar[Stage] = "base"
+    stage = "base"
 
     def manifests(self, inputs: ConfigsInputs) -> Iterator[Body]:
         for name, data in inputs.config_maps.items():

@@ -8,12 +8,10 @@ component is refused, because one of them would be ignored.
 effect; the components that mount it ask them, `from_cluster` renders what is ours.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from ...api import keys
 from ...catalog import gpus, mig, plugin_config
@@ -23,15 +21,13 @@ from ...cluster.resolve import Cluster, resolve
 from ...model import FindingsError
 from ...policy.configurations.mig_configs import Element
 from ...policy.language import images, reconciler
+from ...policy.language.device_plugin import NamedConfigs
 from ...policy.language.node_pools import NodePool
 from ...policy.language.sharing import MigSharing
+from ...policy.language.spec import ClusterPolicySpec
 from ...text.emit import emit_value
 from ..parts.common_inputs import Inputs
 from ..refusals import refused
-
-if TYPE_CHECKING:
-    from ...policy.language.device_plugin import NamedConfigs
-    from ...policy.language.spec import ClusterPolicySpec
 
 PLUGIN, MIG, CLIENTS, METRICS, VGPU = (
     "gpustack-device-plugin-config",

@@ -4,8 +4,6 @@ Whoever may patch a Node may patch all of it. The admission policy holds the pro
 A19), so that a stolen token moves no node out of its pool, adds no taint, and touches no node without a GPU.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 
 from ...api import keys

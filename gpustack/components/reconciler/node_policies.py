@@ -1,11 +1,8 @@
 """NodePolicy objects, which the reconciler's program carries out, and their CRD."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
-from typing import ClassVar
 
-from ...model import Body, Stage
+from ...model import Body
 from ..component import Component
 from ..crds import crd
 from ..parts.daemonset import revision
@@ -19,7 +16,7 @@ API_VERSION = "gpustack.dev/v1alpha1"
 class NodePolicies(Component[NodePoliciesInputs]):
     """One NodePolicy for each pool of nodes. Each says which version of the driver's DaemonSets it was made with."""
 
-    stage: ClassVar[Stage] = "reconciler"
+    stage = "reconciler"
 
     def manifests(self, inputs: NodePoliciesInputs) -> Iterator[Body]:
         yield from (crd(name) for name in inputs.crds)

@@ -9,14 +9,11 @@ Nothing but its image may be needed of a container, so all run `sleep`: every dr
 manager's, whose base has none, brings busybox (reconciler.md D16).
 """
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Iterator
-from typing import ClassVar
 
 from ...api import keys
-from ...model import Body, Stage
+from ...model import Body
 from ..component import Component
 from ..driver import driver, nvidia_drivers
 from ..driver.driver_inputs import DriverInputs
@@ -42,7 +39,7 @@ RESOURCES = {"requests": {"cpu": "1m", "memory": "8Mi"}, "limits": {"memory": "3
 class Prepull(Component[PrepullInputs]):
     """A DaemonSet for each of a driver."""
 
-    stage: ClassVar[Stage] = "reconciler"
+    stage = "reconciler"
 
     def manifests(self, inputs: PrepullInputs) -> Iterator[Body]:
         for body in drivers(inputs.driver, inputs.drivers):

@@ -1,7 +1,5 @@
 """Inputs of the DaemonSets that pull the images of drivers beforehand."""
 
-from __future__ import annotations
-
 from ...cluster.resolve import Cluster
 from ..driver.driver_inputs import DriverInputs
 from ..driver.nvidia_drivers_inputs import NvidiaDriversInputs

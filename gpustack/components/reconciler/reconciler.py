@@ -4,16 +4,13 @@ Two copies, of which one works; they need nothing of their node. Rights are exac
 control can't say which fields of a Node it may change: guards.py does.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from string import Template
-from typing import ClassVar
 
 from ...api import keys
 from ...catalog import alerts as known
 from ...catalog import health
-from ...model import Body, Stage, docs
+from ...model import Body, docs
 from ..component import Component
 from ..parts.kube import access, config_map, grant_here, metadata, rule, service
 from ..parts.monitoring import prometheus_rule, service_monitor
@@ -36,7 +33,7 @@ PAGE = f"{docs('reconciler.md')} says how to get out of it"
 class Reconciler(Component[ReconcilerInputs]):
     """The program's Deployment, its rights, and what watches over it."""
 
-    stage: ClassVar[Stage] = "reconciler"
+    stage = "reconciler"
 
     def manifests(self, inputs: ReconcilerInputs) -> Iterator[Body]:
         yield from access(NAME, inputs.namespace, role=rights_here(), cluster=rights(inputs), labels=LABELS)

@@ -1,7 +1,5 @@
 """Inputs of the reconciler's program: what runs it, and what it may do."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from ...cluster.resolve import Cluster

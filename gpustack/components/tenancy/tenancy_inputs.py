@@ -5,8 +5,6 @@ is not given stand in its quota with 0. Queues, Kueue's or those of the KAI sche
 takes the first flavor of a queue that has room, so a pool is a flavor, with the labels and taints by which it is known.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

@@ -7,8 +7,6 @@ requests is the API server's own rule of extended resources, and isn't repeated.
 here: the toolkit is told to believe privileged pods alone (GPU733).
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 

@@ -1,10 +1,9 @@
 """RuntimeClasses: by their handlers the container runtime finds NVIDIA's runtime (operator.md 1.4, 5.5)."""
 
 from collections.abc import Iterator
-from typing import ClassVar
 
 from ...api import keys
-from ...model import Body, Stage
+from ...model import Body
 from ..component import Component
 from ..parts.kube import metadata
 from .runtime_classes_inputs import RuntimeClassesInputs
@@ -13,7 +12,7 @@ from .runtime_classes_inputs import RuntimeClassesInputs
 class RuntimeClasses(Component[RuntimeClassesInputs]):
     """The default class, and with CDI the two that pick a mode explicitly; handlers are called like the classes."""
 
-    stage: ClassVar[Stage] = "base"
+    stage = "base"
 
     def manifests(self, inputs: RuntimeClassesInputs) -> Iterator[Body]:
         for name in inputs.names:

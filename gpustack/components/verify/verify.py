@@ -7,11 +7,10 @@ catalogue's.
 
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import ClassVar
 
 from ...api.expectations import Kind
 from ...catalog import _data
-from ...model import Body, Stage
+from ...model import Body
 from ..component import Component
 from ..parts.kube import access, config_map, grant_here, metadata, rule
 from ..parts.pod import RESTRICTED, Container, Pod, Volume, sparse
@@ -24,7 +23,7 @@ FOLDER = "/etc/gpustack"
 class Verify(Component[VerifyInputs]):
     """The CronJob, its rights, and what it expects."""
 
-    stage: ClassVar[Stage] = "monitoring"
+    stage = "monitoring"
 
     def manifests(self, inputs: VerifyInputs) -> Iterator[Body]:
         spaces: dict[str, list[Kind]] = {}
