@@ -10,15 +10,14 @@ from ...model import Body
 from ..component import Component
 from ..monitoring import dcgm
 from ..parts.daemonset import daemonset
-from ..parts.kube import access, rule, service
+from ..parts.kube import access, rights, service
 from ..parts.pod import Pod
 from ..parts.scc import scc
-from .dra import RESOURCES, admin_claim, of_state
+from .dra import admin_claim, of_state
 from .dra_inputs import DraDcgmInputs
 
 NAME = "nvidia-dcgm-dra"
 CLAIM, TEMPLATE = "admin-gpus", "nvidia-dcgm-admin"
-READ_CLAIMS = rule(RESOURCES, "resourceclaims", "get list watch")
 
 
 class DraDcgm(Component[DraDcgmInputs]):
@@ -31,7 +30,7 @@ class DraDcgm(Component[DraDcgmInputs]):
 def objects(inputs: DraDcgmInputs) -> Iterator[Body]:
     """The objects without the label of their state."""
     common = inputs.common
-    yield from access(NAME, common.namespace, role=[READ_CLAIMS], token=False)
+    yield from access(NAME, common.namespace, **rights(NAME), token=False)
     yield admin_claim(TEMPLATE, common.namespace, CLAIM)
     if common.openshift:
         yield scc(NAME, common.namespace)

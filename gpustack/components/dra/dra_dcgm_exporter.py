@@ -9,11 +9,11 @@ from ...model import Body
 from ..component import Component
 from ..monitoring import dcgm, dcgm_exporter
 from ..parts.daemonset import daemonset
-from ..parts.kube import access, grant, rule, service
+from ..parts.kube import access, grant, rights, service
 from ..parts.pod import Pod
 from ..parts.scc import scc
 from . import dra_dcgm
-from .dra import RESOURCES, admin_claim, of_state
+from .dra import admin_claim, of_state
 from .dra_dcgm import claimed
 from .dra_inputs import DraDcgmExporterInputs
 
@@ -36,11 +36,9 @@ class DraDcgmExporter(Component[DraDcgmExporterInputs]):
 def objects(inputs: DraDcgmExporterInputs) -> Iterator[Body]:
     """The objects without the label of their state."""
     namespace = inputs.common.namespace
-    yield from access(NAME, namespace, role=[dra_dcgm.READ_CLAIMS, rule("", "configmaps", "get list")])
-    reads = [rule(RESOURCES, "resourceslices", "get list watch")]
-    if dcgm_exporter.reads_pods(inputs):
-        reads.append(rule("", "pods", "get list watch"))
-    yield from grant(f"{NAME}-read-pods", reads, account=NAME, namespace=namespace, labels=LABELS)
+    yield from access(NAME, namespace, **rights(NAME))
+    reads = rights(f"{NAME}-read-pods", reads_pods=dcgm_exporter.reads_pods(inputs))
+    yield from grant(f"{NAME}-read-pods", account=NAME, namespace=namespace, labels=LABELS, **reads)
     yield admin_claim(TEMPLATE, namespace, CLAIM)
     if inputs.common.openshift:
         yield scc(NAME, namespace)

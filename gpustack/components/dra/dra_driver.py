@@ -24,13 +24,18 @@ from ..parts.validation import READY, driver_features, driver_wait, toolkit_wait
 from ..scripts import script
 from .dra import GPU_CLASS, device_class, of_state
 from .dra_driver_inputs import DraDriverInputs, Program
-from .dra_rights import COMPUTE_DOMAIN_DAEMON, CONTROLLER, KUBELET_PLUGIN, only_own_slices, rights
+from .dra_rights import (
+    COMPUTE_DOMAIN_DAEMON,
+    CONTROLLER,
+    CONTROLLER_LABELS,
+    KUBELET_PLUGIN,
+    LABELS,
+    only_own_slices,
+    rights,
+)
 from .dra_validator import HAS_GPU
 
 NAME = "nvidia-dra-driver-kubelet-plugin"
-DRIVER = {"app.kubernetes.io/name": "nvidia-dra-driver"}
-LABELS = {keys.COMPONENT: NAME, **DRIVER}
-CONTROLLER_LABELS = {keys.COMPONENT: CONTROLLER, **DRIVER}
 COMPUTE_DOMAIN = "compute-domain.nvidia.com"
 GPUS = "gpus"
 CDI = Volume.host("cdi", "/var/run/cdi")
@@ -63,7 +68,7 @@ class DraDriver(Component[DraDriverInputs]):
 def objects(inputs: DraDriverInputs) -> Iterator[Body]:
     """The objects without the label of their state."""
     common = inputs.common
-    yield from rights(inputs, LABELS, CONTROLLER_LABELS, DRIVER)
+    yield from rights(inputs)
     yield from only_own_slices(common.namespace)
     if common.openshift:
         accounts = [KUBELET_PLUGIN, *([COMPUTE_DOMAIN_DAEMON] if inputs.controller else [])]

@@ -12,8 +12,8 @@ from ...model import Body
 from ..component import Component
 from ..parts.common_inputs import Common
 from ..parts.daemonset import daemonset, with_revision
-from ..parts.kube import config_map, rule
-from ..parts.operand import operand_access, reads_version
+from ..parts.kube import config_map
+from ..parts.operand import operand_access
 from ..scripts import script
 from .driver_features import toolkit_labels
 from .driver_inputs import DriverInputs
@@ -25,13 +25,13 @@ from .driver_volumes import ENTRYPOINT, trusted_authorities
 
 
 class Driver(Component[DriverInputs]):
-    """The DaemonSets of the driver, its startup probe, and its rights: the manager cordons its node and evicts pods."""
+    """The DaemonSets of the driver, its startup probe, and its rights."""
 
     stage = "driver"
 
     def manifests(self, inputs: DriverInputs) -> Iterator[Body]:
         common, settings = inputs.common, inputs.settings
-        yield from operand_access(common, NAME, cluster=rights(common, evicts=inputs.evicts))
+        yield from operand_access(common, NAME, evicts=inputs.evicts)
         if common.traits.driver_probe_script:
             yield startup_probe(common, {"app": DAEMONSET, **component(settings)})
         if any(each.trusted_ca for each in (settings, *(pool.settings for pool in inputs.pools))):
@@ -52,22 +52,6 @@ def startup_probe(common: Common, labels: Mapping[str, str]) -> Body:
     """The ConfigMap with the script that tells whether the driver is up; with LABELS."""
     text = script("driver-startup-probe" if common.traits.driver_daemons_status else "driver-startup-probe-plain")
     return config_map(ENTRYPOINT, common.namespace, {"startup-probe.sh": text}, labels=labels)
-
-
-def rights(common: Common, *, evicts: bool) -> list[Body]:
-    """What the driver manager does: cordon and label its node and, where it EVICTS, evict and drain.
-
-    A drain asks which DaemonSet owns a pod; the manager, who holds a claim to a GPU. An Eviction names no node that a
-    guard could compare, so the right is not there where the reconciler evicts, and tells the manager not to (D6).
-    """
-    return [
-        *reads_version(common),
-        rule("", "nodes", "get list patch update watch"),
-        rule("", "pods", "get list watch"),
-        *([rule("", "pods/eviction", "create")] if evicts else []),
-        *([rule("resource.k8s.io", "resourceclaims", "get list")] if common.traits.driver_reads_claims else []),
-        rule("apps", "daemonsets", "get"),
-    ]
 
 
 def driver_daemonset(common: Common, settings: DriverCommon, target: DriverPod, others: Sequence[str] = ()) -> Body:

@@ -7,11 +7,8 @@ neither evicts nor drains, unless the policy's `driverManager.env` says so.
 from collections.abc import Mapping
 from typing import Any
 
-from ...model import Body
 from ..parts.common_inputs import Common
 from ..parts.daemonset import host_root
-from ..parts.kube import rule
-from ..parts.operand import reads_version
 from ..parts.pod import PRIVILEGED, Container, Env
 from .driver_settings_inputs import Manager
 from .driver_volumes import HOST_SYS, RUN_NVIDIA
@@ -41,13 +38,3 @@ def uninstaller(common: Common, manager: Manager, env: Env, resources: Mapping[s
 def evicts(manager: Manager) -> bool:
     """Whether the policy tells MANAGER to evict or to drain."""
     return any(name in EVICTION and value.lower() not in ("", "false") for name, value in manager.env)
-
-
-def rights(common: Common, manager: Manager) -> list[Body]:
-    """What it may do in the cluster: pause components by node labels, cordon its node, and evict where told to."""
-    return [
-        *reads_version(common),
-        rule("", "nodes", "get list patch watch"),
-        rule("", "pods", "get list watch"),
-        *([rule("", "pods/eviction", "create")] if evicts(manager) else []),
-    ]

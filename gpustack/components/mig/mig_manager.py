@@ -11,7 +11,7 @@ from ...catalog import texts
 from ...model import Body
 from ..component import Component
 from ..parts.daemonset import CDI_ROOT, VALIDATIONS, daemonset, driver_install_dir, host_root
-from ..parts.kube import config_map, rule
+from ..parts.kube import config_map
 from ..parts.operand import from_script, operand_access, operand_pod
 from ..parts.pod import Env, Pod, Volume
 from ..parts.validation import toolkit_wait
@@ -24,25 +24,11 @@ CONFIG_DIR = "/mig-parted-config"
 
 
 class MigManager(Component[MigManagerInputs]):
-    """The MIG manager's DaemonSet, its entry point, the defaults that the policy doesn't replace, and its rights.
-
-    It labels its node, deletes pods that hold a GPU and publishes the layouts of its node in a ConfigMap.
-    """
+    """The MIG manager's DaemonSet, its entry point, the defaults that the policy doesn't replace, and its rights."""
 
     def manifests(self, inputs: MigManagerInputs) -> Iterator[Body]:
         common = inputs.common
-        yield from operand_access(
-            common,
-            NAME,
-            role=[
-                rule("", "pods", "get list watch delete"),
-                *([rule("", "configmaps", "create get list update patch")] if discovers(inputs) else []),
-            ],
-            cluster=[
-                rule("", "nodes", "get list watch update patch"),
-                *([rule("", "pods", "list")] if common.traits.mig_manager_lists_pods else []),
-            ],
-        )
+        yield from operand_access(common, NAME)
         yield config_map(ENTRYPOINT, common.namespace, {"entrypoint.sh": script("mig-manager")}, labels={"app": NAME})
         if inputs.config in ("", DEFAULT_CONFIG):
             yield config_map(DEFAULT_CONFIG, common.namespace, {"config.yaml": texts.mig_parted_config()})

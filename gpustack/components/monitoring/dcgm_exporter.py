@@ -12,11 +12,10 @@ from ...model import Body
 from ..component import Component
 from ..parts.common_inputs import Common
 from ..parts.daemonset import daemonset
-from ..parts.kube import config_map, grant, rule, service
+from ..parts.kube import config_map, grant, rights, service
 from ..parts.monitoring import operators_rule, service_monitor
 from ..parts.operand import main_container, operand_access, operand_pod
 from ..parts.pod import PRIVILEGED, Container, Env, Pod, Volume, http_probe, sparse
-from ..parts.scc import scc
 from ..parts.validation import toolkit_wait
 from ..scripts import entrypoint, script
 from .dcgm import NAME as DCGM
@@ -39,13 +38,10 @@ class DcgmExporter(Component[DcgmExporterInputs]):
 
     def manifests(self, inputs: DcgmExporterInputs) -> Iterator[Body]:
         common = inputs.common
-        role, token = [rule("", readable(common), "get list")], needs_token(inputs)
-        yield from operand_access(common, NAME, role=role, labels=LABELS, token=token, own_scc=False)
-        if common.openshift:
-            yield scc(NAME, common.namespace)
+        yield from operand_access(common, NAME, labels=LABELS, token=needs_token(inputs))
         if reads_pods(inputs):
-            pods = rule("", "pods", "get list watch")
-            yield from grant(READ_PODS, [pods], account=NAME, namespace=common.namespace, labels=LABELS)
+            pods = rights(READ_PODS)
+            yield from grant(READ_PODS, account=NAME, namespace=common.namespace, labels=LABELS, **pods)
         yield service(
             NAME,
             common.namespace,
@@ -70,11 +66,6 @@ class DcgmExporter(Component[DcgmExporterInputs]):
             pod_annotations=inputs.annotations,
             gpu_container=NAME,
         )
-
-
-def readable(common: Common) -> str:
-    """What the exporter's Role lets it read in its namespace."""
-    return "configmaps" if common.traits.exporter_without_pods else "configmaps pods"
 
 
 def monitor(common: Common, options: Monitor, name: str = NAME) -> Body:

@@ -9,11 +9,10 @@ from ...api import keys
 from ...model import Body
 from ..component import Component
 from ..parts.daemonset import RUN_NVIDIA, daemonset, host_root
-from ..parts.kube import rule, service
+from ..parts.kube import service
 from ..parts.monitoring import operators_rule, service_monitor
 from ..parts.operand import main_container, operand_access
 from ..parts.pod import PRIVILEGED_ROOT, Env, Pod
-from ..parts.scc import scc
 from .monitoring_inputs import NodeStatusExporterInputs
 
 NAME = "nvidia-node-status-exporter"
@@ -22,17 +21,11 @@ PORT = 8000
 
 
 class NodeStatusExporter(Component[NodeStatusExporterInputs]):
-    """The exporter's DaemonSet, Service and ServiceMonitor, and its rights.
-
-    Once a minute it validates the driver, for which it lists DaemonSets, and it reads the capacity of its own node.
-    """
+    """The exporter's DaemonSet, Service and ServiceMonitor, and its rights."""
 
     def manifests(self, inputs: NodeStatusExporterInputs) -> Iterator[Body]:
         common = inputs.common
-        role, cluster = [rule("apps", "daemonsets", "list")], [rule("", "nodes", "get")]
-        yield from operand_access(common, NAME, role=role, cluster=cluster, labels=LABELS, own_scc=False)
-        if common.openshift:
-            yield scc(NAME, common.namespace)
+        yield from operand_access(common, NAME, labels=LABELS)
         scraped = {"prometheus.io/scrape": "true"}
         yield service(NAME, common.namespace, port_name="node-status", port=PORT, annotations=scraped)
         if inputs.monitoring:

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from ...model import Body
 from ..component import Component
-from ..parts.kube import RBAC, binding, metadata, rule
+from ..parts.kube import grant, rights
 from .monitoring_inputs import OpenShiftMonitoringInputs
 
 NAME = "prometheus-k8s"
@@ -23,11 +23,5 @@ class OpenShiftMonitoring(Component[OpenShiftMonitoringInputs]):
     stage = "monitoring"
 
     def manifests(self, inputs: OpenShiftMonitoringInputs) -> Iterator[Body]:
-        subject = {"kind": "ServiceAccount", "name": NAME, "namespace": "openshift-monitoring"}
-        yield {
-            "apiVersion": f"{RBAC}/v1",
-            "kind": "Role",
-            "metadata": metadata(NAME, inputs.namespace, labels=LABELS),
-            "rules": [rule("", "services endpoints pods", "get list watch")],
-        }
-        yield binding("RoleBinding", NAME, subject, namespace=inputs.namespace, labels=LABELS)
+        whose = {"account": NAME, "home": "openshift-monitoring", "namespace": inputs.namespace}
+        yield from grant(NAME, **whose, labels=LABELS, role=rights(NAME)["role"])

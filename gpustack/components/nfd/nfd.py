@@ -27,7 +27,7 @@ from ...model import Body
 from ...text.emit import emit_value
 from ..component import Component
 from ..crds import crd
-from ..parts.kube import access, config_map, metadata, rule
+from ..parts.kube import access, config_map, metadata, rights
 from ..parts.pod import RESTRICTED, Container, Env, Pod, Volume, http_probe, sparse
 from ..plugin.gfd import FEATURES
 from . import nfd_rules
@@ -69,7 +69,8 @@ class NodeFeatureDiscovery(Component[NfdInputs]):
         nfd = inputs.installation
         if nfd:
             yield from (crd(name) for name in nfd.crds)
-            yield from rights(nfd)
+            for role in ("master", "worker", "gc"):  # an account each, with what its program does and no more
+                yield from access(account(nfd, role), nfd.namespace, **rights(f"nfd-{role}"), labels=selector(nfd))
             yield from master(nfd)
             yield from worker(nfd)
             gc = workload(nfd, "Deployment", main(nfd, "gc", nfd.gc, initial=(10, 5)), nfd.gc)
@@ -81,38 +82,6 @@ class NodeFeatureDiscovery(Component[NfdInputs]):
             yield instance(inputs.instance)
         if inputs.rule:
             yield nfd_rules.kernel_modules()
-
-
-def rights(nfd: Installation) -> Iterator[Body]:
-    """The account of each part, with what its program does and no more."""
-    labels = selector(nfd)
-    yield from access(
-        account(nfd, "master"),
-        nfd.namespace,
-        cluster=[
-            rule("", "nodes", "get list patch"),
-            rule("", "nodes/status", "patch"),
-            rule(GROUP, "nodefeatures nodefeaturerules", "list watch"),
-        ],
-        labels=labels,
-    )
-    yield from access(
-        account(nfd, "worker"),
-        nfd.namespace,
-        role=[rule(GROUP, "nodefeatures", "get create update"), rule("", "pods", "get")],
-        labels=labels,
-    )
-    yield from access(
-        account(nfd, "gc"),
-        nfd.namespace,
-        cluster=[
-            rule("", "nodes", "list watch"),
-            rule(GROUP, "nodefeatures", "list delete"),
-            # Without it the program logs an error every hour. The objects are another installation's, of gone nodes.
-            rule("topology.node.k8s.io", "noderesourcetopologies", "list delete"),
-        ],
-        labels=labels,
-    )
 
 
 def master(nfd: Installation) -> Iterator[Body]:

@@ -1,12 +1,17 @@
 """Kubernetes objects that several components need, as plain dicts: identities, RBAC, ConfigMaps, Services."""
 
+import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TypedDict
 
+from ...catalog import _data
 from ...model import Body
-from .common_inputs import GUARDED
+from .common_inputs import GUARDED, Common
 from .pod import sparse
 
 RBAC = "rbac.authorization.k8s.io"
+RIGHTS = Path(__file__).with_name("rights.yaml")
 
 
 def metadata(
@@ -25,6 +30,27 @@ def rule(group: str, resources: str, verbs: str, *, names: Sequence[str] = ()) -
     return sparse(resources=resources.split(), verbs=verbs.split(), resourceNames=list(names)) | {"apiGroups": [group]}
 
 
+class Granted(TypedDict):
+    """The rules of an account: those in its namespace, and those everywhere."""
+
+    role: list[Body]
+    cluster: list[Body]
+
+
+def rights(name: str, common: Common | None = None, **facts: bool | str) -> Granted:
+    """What NAME of the data file grants. What its rules depend on is in FACTS; with COMMON also `openshift` and the
+    traits of the release.
+    """
+    known = dataclasses.asdict(common.traits) | {"openshift": common.openshift} | facts if common else facts
+
+    def of(place: str) -> Iterator[Body]:
+        for group, resources, verbs, *rest in _data.read(RIGHTS)[name].get(place, ()):
+            if all(known[word.lstrip("!")] != word.startswith("!") for word in " ".join(rest[:1]).split()):
+                yield rule(group, resources, verbs, names=[str(known[key]) for key in rest[1:]])
+
+    return {"role": list(of("role")), "cluster": list(of("cluster"))}
+
+
 def access(
     name: str,
     namespace: str,
@@ -34,63 +60,34 @@ def access(
     labels: Mapping[str, str] | None = None,
     token: bool = True,
 ) -> Iterator[Body]:
-    """A ServiceAccount NAME with a Role and a ClusterRole of the same name, bound to it; without rules there is no
-    role. Without TOKEN its pods get none: they never ask the API server. That stands here and not in the pods, whose
-    templates a driver's roll-out depends on.
+    """A ServiceAccount NAME and what is granted to it, as by `grant`. Without TOKEN its pods get none: they never ask
+    the API server. That stands here and not in the pods, whose templates a driver's roll-out depends on.
     """
     unused = {} if token else {"automountServiceAccountToken": False}
     yield {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": metadata(name, namespace, labels=labels), **unused}
-    if role:
-        yield from grant_here(name, role, account=name, namespace=namespace, labels=labels)
-    if cluster:
-        yield from grant(name, cluster, account=name, namespace=namespace, labels=labels)
+    yield from grant(name, account=name, namespace=namespace, role=role, cluster=cluster, labels=labels)
 
 
 def grant(
-    name: str, rules: Sequence[Body], *, account: str, namespace: str, labels: Mapping[str, str] | None = None
-) -> Iterator[Body]:
-    """A ClusterRole NAME with RULES, bound to the ServiceAccount ACCOUNT of NAMESPACE."""
-    subject = {"kind": "ServiceAccount", "name": account, "namespace": namespace}
-    yield {
-        "apiVersion": f"{RBAC}/v1",
-        "kind": "ClusterRole",
-        "metadata": metadata(name, labels=labels),
-        "rules": list(rules),
-    }
-    yield binding("ClusterRoleBinding", name, subject, labels=labels)
-
-
-def grant_here(
     name: str,
-    rules: Sequence[Body],
     *,
     account: str,
     namespace: str,
+    role: Sequence[Body] = (),
+    cluster: Sequence[Body] = (),
     labels: Mapping[str, str] | None = None,
     home: str = "",
 ) -> Iterator[Body]:
-    """A Role NAME with RULES in NAMESPACE, bound to the ServiceAccount ACCOUNT of that namespace, or of HOME."""
+    """A Role NAME with the rules ROLE in NAMESPACE and a ClusterRole NAME with CLUSTER, none without rules, each bound
+    to the ServiceAccount ACCOUNT of that namespace, or of HOME.
+    """
     subject = {"kind": "ServiceAccount", "name": account, "namespace": home or namespace}
-    yield {
-        "apiVersion": f"{RBAC}/v1",
-        "kind": "Role",
-        "metadata": metadata(name, namespace, labels=labels),
-        "rules": list(rules),
-    }
-    yield binding("RoleBinding", name, subject, namespace=namespace, labels=labels)
-
-
-def binding(
-    kind: str, name: str, subject: Body, *, namespace: str = "", labels: Mapping[str, str] | None = None
-) -> Body:
-    """A RoleBinding or ClusterRoleBinding NAME to the Role or ClusterRole of the same name."""
-    return {
-        "apiVersion": f"{RBAC}/v1",
-        "kind": kind,
-        "metadata": metadata(name, namespace, labels=labels),
-        "roleRef": {"apiGroup": RBAC, "kind": kind.removesuffix("Binding"), "name": name},
-        "subjects": [subject],
-    }
+    for kind, rules, space in (("Role", role, namespace), ("ClusterRole", cluster, "")):
+        if rules:
+            head: Body = {"apiVersion": f"{RBAC}/v1", "kind": kind, "metadata": metadata(name, space, labels=labels)}
+            yield {**head, "rules": list(rules)}
+            reference = {"apiGroup": RBAC, "kind": kind, "name": name}
+            yield {**head, "kind": f"{kind}Binding", "roleRef": reference, "subjects": [subject]}
 
 
 def config_map(name: str, namespace: str, data: Mapping[str, str], *, labels: Mapping[str, str] | None = None) -> Body:

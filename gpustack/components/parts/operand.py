@@ -3,11 +3,12 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from ...catalog import _data
 from ...model import Body
 from .common_inputs import Common, OperandInputs
-from .kube import access, rule
+from .kube import access, rights, rule
 from .pod import PRIVILEGED, Container, Env, Pod, SecurityContext, Volume
-from .scc import scc
+from .scc import ACCESS, scc
 
 PRIVILEGED_SCC = rule("security.openshift.io", "securitycontextconstraints", "use", names=["privileged"])
 """The right that lets a privileged pod start on OpenShift. Nothing else reads it, so it is rendered there only."""
@@ -17,25 +18,19 @@ def operand_access(
     common: Common,
     name: str,
     *,
-    role: Sequence[Body] = (),
-    cluster: Sequence[Body] = (),
     token: bool = True,
-    own_scc: bool = True,
     like: str = "",
     labels: Mapping[str, str] | None = None,
+    **facts: bool,
 ) -> Iterator[Body]:
-    """The identity of privileged pods, with the rights ROLE in their namespace and CLUSTER in all (`kube.access`), and
-    what OpenShift wants to let them start: with OWN_SCC constraints of their own (`scc.scc`), too.
+    """The identity of privileged pods, with its rights by FACTS (`kube.rights`), and what OpenShift wants to let them
+    start: constraints of their own, too, where the table has some (`scc.scc`). LIKE is the name in both, if not NAME.
     """
-    here = [PRIVILEGED_SCC, *role] if common.openshift else role
-    yield from access(name, common.namespace, role=here, cluster=cluster, labels=labels, token=token)
-    if common.openshift and own_scc:
-        yield scc(name, common.namespace, like=like, labels=labels)
-
-
-def reads_version(common: Common) -> list[Body]:
-    """The right by which a program asks OpenShift for its version."""
-    return [rule("config.openshift.io", "clusterversions", "get list")] if common.openshift else []
+    granted = rights(like or name, common, **facts)
+    role = [PRIVILEGED_SCC, *granted["role"]] if common.openshift else granted["role"]
+    yield from access(name, common.namespace, role=role, cluster=granted["cluster"], labels=labels, token=token)
+    if common.openshift and (like or name) in _data.read(ACCESS):
+        yield scc(name, common.namespace, like=like, labels=labels if like else None)
 
 
 def main_container(

@@ -16,10 +16,8 @@ from ...model import Body
 from .kube import metadata
 from .pod import sparse
 
-ACCESS = Path(__file__).with_suffix(".yaml")
+ACCESS, OBJECT = (Path(__file__).with_name(name) for name in ("scc.yaml", "scc-object.yaml"))
 ADMINS = ["system:cluster-admins", "system:nodes", "system:masters"]
-EVERYTHING = ["*"]
-ANY = {"type": "RunAsAny"}
 
 
 def scc(
@@ -27,33 +25,18 @@ def scc(
 ) -> Body:
     """The SecurityContextConstraints NAME for ACCOUNTS of NAMESPACE (default: the one called NAME).
 
-    LIKE is the component in scc.yaml, where that isn't NAME: per-pool drivers are "nvidia-driver". Fields that would be
-    null are left out; OpenShift fills them in the same way.
+    LIKE is the component in scc.yaml, where that isn't NAME: per-pool drivers are "nvidia-driver".
     """
     access = _data.read(ACCESS)[like or name]
-    everything = EVERYTHING if access.get("capabilities", True) else []
+    everything = ["*"] if access.get("capabilities", True) else []
     description = f"Lets the pods of {like or name} use what they need of their node. Rendered by gpustack."
     return {
-        "apiVersion": "security.openshift.io/v1",
-        "kind": "SecurityContextConstraints",
+        **_data.copy(_data.read(OBJECT)),
         "metadata": metadata(name, labels=labels, annotations={"kubernetes.io/description": description}),
-        "allowHostDirVolumePlugin": True,
-        "allowHostIPC": access.get("ipc", False),
-        "allowHostNetwork": access.get("network", False),
-        "allowHostPID": access.get("pid", False),
-        "allowHostPorts": access.get("ports", False),
-        "allowPrivilegeEscalation": True,
-        "allowPrivilegedContainer": True,
-        "fsGroup": dict(ANY),
-        "readOnlyRootFilesystem": False,
-        "runAsUser": dict(ANY),
-        "seLinuxContext": dict(ANY),
-        "seccompProfiles": list(EVERYTHING),
-        "supplementalGroups": dict(ANY),
+        **{f"allowHost{part}": access.get(part.lower(), False) for part in ("IPC", "Network", "PID", "Ports")},
         "users": [f"system:serviceaccount:{namespace}:{account}" for account in accounts or (name,)],
-        "volumes": list(EVERYTHING),
         **sparse(
-            allowedCapabilities=list(everything),
+            allowedCapabilities=everything,
             allowedUnsafeSysctls=list(everything),
             groups=list(ADMINS) if access.get("admins", True) else [],
         ),

@@ -6,7 +6,7 @@ from ...api import keys
 from ...model import Body
 from ..component import Component
 from ..parts.daemonset import CDI_ROOT, VALIDATIONS, daemonset, driver_install_dir, host_root
-from ..parts.kube import config_map, rule
+from ..parts.kube import config_map
 from ..parts.operand import from_script, operand_access, operand_pod
 from ..parts.pod import Env, Pod, Volume
 from ..parts.validation import toolkit_wait
@@ -20,14 +20,12 @@ ENTRYPOINT = "nvidia-device-plugin-entrypoint"
 
 
 class DevicePlugin(Component[DevicePluginInputs]):
-    """The device plugin's DaemonSet and entry point, and its rights: with several configurations a sidecar, here and
-    beside the MPS daemon, watches the node's label for which one holds. The plugin itself asks the kubelet alone.
-    """
+    """The device plugin's DaemonSet and entry point, and its rights. The plugin itself asks the kubelet alone."""
 
     def manifests(self, inputs: DevicePluginInputs) -> Iterator[Body]:
         common = inputs.common
-        cluster = [rule("", "nodes", "get list watch")] if inputs.config else []
-        yield from operand_access(common, NAME, cluster=cluster, token=inputs.config is not None, own_scc=False)
+        configured = inputs.config is not None
+        yield from operand_access(common, NAME, token=configured, configured=configured)
         entry = "device-plugin" if common.traits.plugin_detects_modules else "device-plugin-plain"
         yield config_map(ENTRYPOINT, common.namespace, {"entrypoint.sh": script(entry)}, labels={"app": DAEMONSET})
         yield daemonset(

@@ -5,7 +5,6 @@ from collections.abc import Iterator
 from ...model import Body
 from ..component import Component
 from ..parts.daemonset import RUN_NVIDIA, daemonset
-from ..parts.kube import rule
 from ..parts.operand import main_container, operand_access, operand_pod
 from ..parts.pod import Env, Pod, Volume
 from ..parts.validation import toolkit_wait
@@ -24,15 +23,7 @@ class GpuFeatureDiscovery(Component[GfdInputs]):
 
     def manifests(self, inputs: GfdInputs) -> Iterator[Body]:
         common = inputs.common
-        yield from operand_access(
-            common,
-            ACCOUNT,
-            role=[
-                rule("nfd.k8s-sigs.io", "nodefeatures", "get list watch create update"),
-                *([rule("", "pods", "get")] if common.traits.gfd_names_its_pod else []),
-            ],
-            cluster=[rule("", "nodes", "get list watch")],
-        )
+        yield from operand_access(common, ACCOUNT)
         yield daemonset(common, NAME, pod(inputs), deploy=NAME, part_of=PART_OF, gpu_container=NAME)
 
 

@@ -12,7 +12,7 @@ from ...catalog import alerts as known
 from ...catalog import health
 from ...model import Body, docs
 from ..component import Component
-from ..parts.kube import access, config_map, grant_here, metadata, rule, service
+from ..parts.kube import access, config_map, grant, metadata, rights, service
 from ..parts.monitoring import prometheus_rule, service_monitor
 from ..parts.pod import RESTRICTED, Container, Env, Pod, http_probe, sparse
 from .guards import admission_policies, flow_schema
@@ -36,20 +36,13 @@ class Reconciler(Component[ReconcilerInputs]):
     stage = "reconciler"
 
     def manifests(self, inputs: ReconcilerInputs) -> Iterator[Body]:
-        yield from access(NAME, inputs.namespace, role=rights_here(), cluster=rights(inputs), labels=LABELS)
-        events = [rule("events.k8s.io", "events", "create")]
-        yield from grant_here(
-            f"{NAME}-events", events, account=NAME, namespace=EVENTS, labels=LABELS, home=inputs.namespace
-        )
-        if inputs.leases:
-            shared = [rule("coordination.k8s.io", "leases", "create list patch watch")]
-            home, name = inputs.namespace, f"{NAME}-maintenance"
-            yield from grant_here(name, shared, account=NAME, namespace=inputs.leases, labels=LABELS, home=home)
-        if inputs.kured:
-            space, kured = inputs.kured
-            sees = [rule("apps", "daemonsets", "list watch", names=[kured])]
-            home, name = inputs.namespace, f"{NAME}-kured"
-            yield from grant_here(name, sees, account=NAME, namespace=space, labels=LABELS, home=home)
+        granted = rights(NAME, deletes=inputs.deletes, layouts=keys.LAYOUTS, lease=NAME)
+        yield from access(NAME, inputs.namespace, **granted, labels=LABELS)
+        kured, daemonset = inputs.kured or ("", "")
+        for what, space in (("events", EVENTS), ("maintenance", inputs.leases), ("kured", kured)):
+            if space:
+                name, whose = f"{NAME}-{what}", {"account": NAME, "home": inputs.namespace, "namespace": space}
+                yield from grant(name, **whose, labels=LABELS, role=rights(name, daemonset=daemonset)["role"])
         yield deployment(inputs)
         yield disruption_budget(inputs)
         yield service(NAME, inputs.namespace, port_name="metrics", port=PORT)
@@ -65,34 +58,6 @@ class Reconciler(Component[ReconcilerInputs]):
             )
             if inputs.alerts:
                 yield alerts(NAME, inputs)
-
-
-def rights(inputs: ReconcilerInputs) -> list[Body]:
-    """What it does everywhere: pods of any namespace may use a GPU."""
-    return [
-        rule("", "nodes", "get list watch patch"),
-        rule("", "pods", "get list watch"),
-        *([rule("", "pods", "delete")] if inputs.deletes else []),
-        rule("", "pods/eviction", "create"),
-        rule("gpustack.dev", "nodepolicies", "get list watch"),
-        rule("gpustack.dev", "nodepolicies/status", "patch update"),
-        rule("resource.k8s.io", "resourceclaims", "get list"),
-    ]
-
-
-def rights_here() -> list[Body]:
-    """What it does in the stack's namespace: restart drivers and MIG managers, see who rolls out what, hold its Lease.
-
-    That a Deployment of the operator still runs here is a reason to do nothing.
-    """
-    return [
-        rule("", "pods", "delete"),
-        rule("", "configmaps", "get list patch watch", names=[keys.LAYOUTS]),
-        rule("apps", "daemonsets controllerrevisions", "get list watch"),
-        rule("apps", "deployments", "list watch"),
-        rule("coordination.k8s.io", "leases", "create"),
-        rule("coordination.k8s.io", "leases", "get list patch update", names=[NAME]),
-    ]
 
 
 def deployment(inputs: ReconcilerInputs) -> Body:

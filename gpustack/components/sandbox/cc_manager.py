@@ -8,7 +8,6 @@ from ...model import Body
 from ..component import Component
 from ..driver.driver_volumes import HOST_SYS, RUN_NVIDIA
 from ..parts.daemonset import daemonset
-from ..parts.kube import rule
 from ..parts.operand import main_container, operand_access
 from ..parts.pod import PRIVILEGED_S0, Env, Pod
 from .sandbox_inputs import CcManagerInputs
@@ -21,15 +20,11 @@ CAPABLE_DEVICES = "0x2322,0x2331"
 
 
 class CcManager(Component[CcManagerInputs]):
-    """The manager's DaemonSet and its rights.
-
-    It watches and labels its node, and waits until the pods that hold the node's GPUs are gone.
-    """
+    """The manager's DaemonSet and its rights."""
 
     def manifests(self, inputs: CcManagerInputs) -> Iterator[Body]:
         common = inputs.common
-        role, cluster = [rule("", "pods", "get list watch")], [rule("", "nodes", "get list patch watch")]
-        yield from operand_access(common, NAME, role=role, cluster=cluster)
+        yield from operand_access(common, NAME)
         yield daemonset(common, NAME, pod(inputs), select_by="name", deploy="cc-manager")
 
 

@@ -4,8 +4,7 @@ from collections.abc import Iterator
 
 from ...model import Body
 from ..component import Component
-from ..parts.kube import rule
-from ..parts.operand import operand_access, reads_version
+from ..parts.operand import operand_access
 from .sandbox_device_plugin import plugin, plugin_daemonset, wait
 from .sandbox_inputs import KataDevicePluginInputs
 
@@ -13,19 +12,11 @@ NAME = "nvidia-kata-sandbox-device-plugin"
 
 
 class KataDevicePlugin(Component[KataDevicePluginInputs]):
-    """The plugin's DaemonSet and its rights: it can run GPU feature discovery in a pod, under its own account."""
+    """The plugin's DaemonSet and its rights."""
 
     def manifests(self, inputs: KataDevicePluginInputs) -> Iterator[Body]:
         common = inputs.common
-        yield from operand_access(
-            common,
-            NAME,
-            role=[
-                rule("", "pods", "create get list watch delete"),
-                rule("nfd.k8s-sigs.io", "nodefeatures", "create get list watch update"),
-            ],
-            cluster=[*reads_version(common), rule("", "nodes pods", "get")],
-        )
+        yield from operand_access(common, NAME)
         main = plugin(inputs, NAME)
         main.env.field("POD_SERVICE_ACCOUNT", "spec.serviceAccountName")
         yield plugin_daemonset(inputs, NAME, main, [wait(common, "vm-passthrough", "vfio-pci")])

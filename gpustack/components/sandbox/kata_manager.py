@@ -8,8 +8,8 @@ from ...api import keys
 from ...model import Body
 from ..component import Component
 from ..parts.daemonset import CDI_ROOT, VALIDATIONS, daemonset, host_root
-from ..parts.kube import config_map, metadata, rule
-from ..parts.operand import from_script, operand_access, reads_version
+from ..parts.kube import config_map, metadata
+from ..parts.operand import from_script, operand_access
 from ..parts.pod import PRIVILEGED_S0, Env, Pod, Volume, exec_probe
 from ..scripts import entrypoint, script
 from ..toolkit.environment import configure_runtime
@@ -23,14 +23,11 @@ RUNS = 'pid=$(cat "$KATA_ARTIFACTS_DIR/k8s-kata-manager.pid") && [ -d "/proc/$pi
 
 
 class KataManager(Component[KataManagerInputs]):
-    """The manager's DaemonSet, its configuration and entry point, the runtime classes, and its rights: it reads its
-    node and the Secrets for the registries of its images.
-    """
+    """The manager's DaemonSet, its configuration and entry point, the runtime classes, and its rights."""
 
     def manifests(self, inputs: KataManagerInputs) -> Iterator[Body]:
         common = inputs.common
-        cluster = [*reads_version(common), rule("", "nodes", "get list")]
-        yield from operand_access(common, NAME, role=[rule("", "secrets", "get list watch")], cluster=cluster)
+        yield from operand_access(common, NAME)
         yield config_map(CONFIG, common.namespace, {"config.yaml": inputs.config}, labels=LABELS)
         yield config_map(ENTRYPOINT, common.namespace, {"entrypoint.sh": script("kata-manager")}, labels=LABELS)
         yield daemonset(common, NAME, pod(inputs), select_by="name", deploy="kata-manager")

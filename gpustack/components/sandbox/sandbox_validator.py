@@ -11,7 +11,6 @@ from ...model import Body
 from ..component import Component
 from ..parts.common_inputs import DEFAULT_DRIVER_DIR
 from ..parts.daemonset import VALIDATIONS, daemonset, host_root
-from ..parts.kube import rule
 from ..parts.operand import operand_access
 from ..parts.pod import PRIVILEGED_ROOT, Container, Env, Pairs, Pod, Volume
 from ..parts.validation import DRIVER_CHECK, READY, validator, verdict
@@ -22,11 +21,11 @@ NAME = "nvidia-sandbox-validator"
 
 
 class SandboxValidator(Component[SandboxValidatorInputs]):
-    """The validator's DaemonSet and its rights: it reads the workload from its node's label."""
+    """The validator's DaemonSet and its rights."""
 
     def manifests(self, inputs: SandboxValidatorInputs) -> Iterator[Body]:
         common = inputs.common
-        yield from operand_access(common, NAME, cluster=[rule("", "nodes", "get")])
+        yield from operand_access(common, NAME)
         yield daemonset(common, NAME, pod(inputs), deploy="sandbox-validator", part_of=PART_OF)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from ...model import Body
 from ..component import Component
-from ..driver.driver_manager import clear_node, rights
+from ..driver.driver_manager import clear_node, evicts
 from ..driver.driver_volumes import HOST_SYS, RUN_NVIDIA
 from ..parts.daemonset import daemonset, host_root
 from ..parts.kube import config_map
@@ -28,7 +28,7 @@ class VfioManager(Component[VfioManagerInputs]):
 
     def manifests(self, inputs: VfioManagerInputs) -> Iterator[Body]:
         common = inputs.common
-        yield from operand_access(common, NAME, cluster=rights(common, inputs.manager))
+        yield from operand_access(common, NAME, evicts=evicts(inputs.manager))
         if not common.traits.vfio_manager_program:
             yield config_map(NAME, common.namespace, {"vfio-manage.sh": script("vfio-manage")}, labels={"app": NAME})
         yield daemonset(common, NAME, pod(inputs), select_by="name", deploy="vfio-manager")

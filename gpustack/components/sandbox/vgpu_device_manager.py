@@ -12,7 +12,7 @@ from ..component import Component
 from ..driver.driver_volumes import HOST_SYS
 from ..parts.common_inputs import Common
 from ..parts.daemonset import VALIDATIONS, daemonset, driver_install_dir, host_root
-from ..parts.kube import config_map, rule
+from ..parts.kube import config_map
 from ..parts.operand import main_container, operand_access, operand_pod
 from ..parts.pod import Container, Env, Pod, Volume
 from ..parts.validation import READY, validator
@@ -23,15 +23,11 @@ CONFIG_DIR = "/vgpu-config"
 
 
 class VgpuDeviceManager(Component[VgpuDeviceManagerInputs]):
-    """The manager's DaemonSet, the default sets of devices unless the policy replaces them, and its rights.
-
-    It watches and labels its node, and waits until the pods that hold devices there are gone.
-    """
+    """The manager's DaemonSet, the default sets of devices unless the policy replaces them, and its rights."""
 
     def manifests(self, inputs: VgpuDeviceManagerInputs) -> Iterator[Body]:
         common = inputs.common
-        cluster = [rule("", "nodes", "get list watch update")]
-        yield from operand_access(common, NAME, role=[rule("", "pods", "list")], cluster=cluster)
+        yield from operand_access(common, NAME)
         if inputs.release:
             data = {"config.yaml": texts.vgpu_devices_config(inputs.release)}
             yield config_map(CONFIG_MAP, common.namespace, data)

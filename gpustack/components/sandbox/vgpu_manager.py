@@ -12,12 +12,11 @@ from ...model import Body
 from ..component import Component
 from ..driver import driver_features
 from ..driver.driver_files_inputs import TAKEN
-from ..driver.driver_manager import clear_node, rights
+from ..driver.driver_manager import clear_node, evicts
 from ..driver.driver_pools_inputs import DriverToolkit
 from ..driver.driver_volumes import DEV_LOG, FIRMWARE, FIRMWARE_PATH, HOST_SYS, OS_RELEASE, RUN_NVIDIA
 from ..parts.common_inputs import named_after
 from ..parts.daemonset import daemonset, host_root
-from ..parts.kube import rule
 from ..parts.operand import operand_access
 from ..parts.pod import PRIVILEGED_S0, Container, Env, Pod, Volume
 from .sandbox_inputs import VgpuManagerInputs, VgpuManagerPod
@@ -36,8 +35,7 @@ class VgpuManager(Component[VgpuManagerInputs]):
 
     def manifests(self, inputs: VgpuManagerInputs) -> Iterator[Body]:
         common = inputs.common
-        cluster = [*rights(common, inputs.manager), rule("apps", "daemonsets", "get")]
-        yield from operand_access(common, NAME, cluster=cluster)
+        yield from operand_access(common, NAME, evicts=evicts(inputs.manager))
         for target in inputs.pods:
             labels, pod_labels = driver_features.toolkit_labels(target.toolkit) if target.toolkit else ({}, {})
             yield daemonset(

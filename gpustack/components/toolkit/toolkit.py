@@ -7,7 +7,7 @@ from ...model import Body
 from ..component import Component
 from ..parts.common_inputs import Common
 from ..parts.daemonset import CDI_ROOT, VALIDATIONS, daemonset, driver_install_dir, host_dev_char, host_root
-from ..parts.kube import config_map, rule
+from ..parts.kube import config_map
 from ..parts.operand import from_script, operand_access, operand_pod
 from ..parts.pod import PRIVILEGED_S0, Pod, Volume
 from ..parts.validation import driver_checks
@@ -22,11 +22,11 @@ OCI_HOOKS = "/usr/share/containers/oci/hooks.d"
 
 
 class ContainerToolkit(Component[ToolkitInputs]):
-    """The toolkit's DaemonSet, its entry point and its rights (its driver check lists DaemonSets: operator.md 14)."""
+    """The toolkit's DaemonSet, its entry point and its rights."""
 
     def manifests(self, inputs: ToolkitInputs) -> Iterator[Body]:
         common = inputs.common
-        yield from operand_access(common, NAME, role=[rule("apps", "daemonsets", "list")], own_scc=False)
+        yield from operand_access(common, NAME)
         start = {"entrypoint.sh": script("container-toolkit")}
         yield config_map(ENTRYPOINT, common.namespace, start, labels={"app": DAEMONSET})
         scc = {keys.SCC: "hostmount-anyuid"}

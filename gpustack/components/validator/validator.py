@@ -9,7 +9,6 @@ from collections.abc import Iterator
 from ...model import Body
 from ..component import Component
 from ..parts.daemonset import VALIDATIONS, daemonset, driver_install_dir, host_dev_char, host_root
-from ..parts.kube import rule
 from ..parts.operand import operand_access
 from ..parts.pod import Container, Env, Pairs, Pod
 from ..parts.validation import READY, driver_checks, feature_check, own_feature_check, validator, verdict
@@ -22,15 +21,13 @@ PART_OF = {"app.kubernetes.io/part-of": "gpu-operator"}
 class OperatorValidator(Component[ValidatorInputs]):
     """The validator's DaemonSet and its rights.
 
-    It lists DaemonSets (is there a driver?), reads its own one and its node, and runs workload pods that it creates,
-    finds, reads and deletes (operator.md 14). Those pods copy the DaemonSet's owners; a rendered one has none, so the
-    operator's rights on finalizers of its custom resources have no use here.
+    Its workload pods copy the DaemonSet's owners; a rendered one has none, so the operator's rights on finalizers of
+    its custom resources have no use here.
     """
 
     def manifests(self, inputs: ValidatorInputs) -> Iterator[Body]:
         common = inputs.common
-        role = [rule("", "pods", "create get list delete"), rule("apps", "daemonsets", "get list")]
-        yield from operand_access(common, NAME, role=role, cluster=[rule("", "nodes", "get")])
+        yield from operand_access(common, NAME)
         waits = "toolkit-validation"
         yield daemonset(common, NAME, pod(inputs), deploy="operator-validator", part_of=PART_OF, gpu_container=waits)
 

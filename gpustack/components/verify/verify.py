@@ -12,7 +12,7 @@ from ...api.expectations import Kind
 from ...catalog import _data
 from ...model import Body
 from ..component import Component
-from ..parts.kube import access, config_map, grant_here, metadata, rule
+from ..parts.kube import access, config_map, grant, metadata, rule
 from ..parts.pod import RESTRICTED, Container, Pod, Volume, sparse
 from .verify_inputs import NAME, VerifyInputs
 
@@ -31,9 +31,8 @@ class Verify(Component[VerifyInputs]):
             spaces.setdefault(kind.namespace, []).append(kind)
         yield from access(NAME, inputs.namespace, cluster=rights(spaces.pop("", ())), labels=LABELS)
         for space, kinds in spaces.items():
-            yield from grant_here(
-                NAME, rights(kinds), account=NAME, namespace=space, labels=LABELS, home=inputs.namespace
-            )
+            whose = {"account": NAME, "home": inputs.namespace, "namespace": space}
+            yield from grant(NAME, **whose, labels=LABELS, role=rights(kinds))
         yield config_map(NAME, inputs.namespace, inputs.data, labels=LABELS)
         yield cron_job(inputs)
 
