@@ -9,8 +9,6 @@ from collections.abc import Iterable, Iterator
 from ...model import Body
 from ..parts.kube import metadata
 
-RESOURCES, VERSION = "resource.k8s.io", "v1"
-GPU_CLASS = "gpu.nvidia.com"
 STATE_LABEL = "nvidia.com/gpu-operator.state"
 """Which of the operator's states an object belongs to (operator.md 11.1): by it an installation is recognised."""
 
@@ -23,16 +21,10 @@ def of_state(state: str, bodies: Iterable[Body]) -> Iterator[Body]:
         yield body
 
 
-def device_class(name: str, driver: str, *conditions: str) -> Body:
-    """The DeviceClass NAME: devices of DRIVER whose attributes meet all CONDITIONS, such as "type == 'gpu'"."""
-    attributes = (f"device.attributes['{driver}'].{condition}" for condition in conditions)
-    expression = " && ".join((f"device.driver == '{driver}'", *attributes))
-    return {
-        "apiVersion": f"{RESOURCES}/{VERSION}",
-        "kind": "DeviceClass",
-        "metadata": metadata(name),
-        "spec": {"selectors": [{"cel": {"expression": expression}}]},
-    }
+def resource(kind: str, name: str, spec: Body, namespace: str = "") -> Body:
+    """The object NAME of KIND."""
+    head = {"apiVersion": "resource.k8s.io/v1", "kind": kind, "metadata": metadata(name, namespace)}
+    return {**head, "spec": spec}
 
 
 def admin_claim(name: str, namespace: str, request: str, *, count: int | None = None) -> Body:
@@ -42,10 +34,6 @@ def admin_claim(name: str, namespace: str, request: str, *, count: int | None = 
     resource.kubernetes.io/admin-access only (namespace.py).
     """
     mode = {"allocationMode": "All"} if count is None else {"allocationMode": "ExactCount", "count": count}
-    exactly = {"deviceClassName": GPU_CLASS, "adminAccess": True, **mode}
-    return {
-        "apiVersion": f"{RESOURCES}/{VERSION}",
-        "kind": "ResourceClaimTemplate",
-        "metadata": metadata(name, namespace),
-        "spec": {"spec": {"devices": {"requests": [{"name": request, "exactly": exactly}]}}},
-    }
+    exactly = {"deviceClassName": "gpu.nvidia.com", "adminAccess": True, **mode}
+    spec = {"spec": {"devices": {"requests": [{"name": request, "exactly": exactly}]}}}
+    return resource("ResourceClaimTemplate", name, spec, namespace)

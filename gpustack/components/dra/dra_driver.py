@@ -10,19 +10,20 @@ What the driver may do is in dra_rights.py.
 
 import dataclasses
 import posixpath
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 from ...api import keys
 from ...model import Body
 from ..component import Component
 from ..crds import crd
-from ..parts.daemonset import VALIDATIONS, daemonset, driver_install_dir, host_root
-from ..parts.kube import metadata
-from ..parts.pod import PRIVILEGED, PRIVILEGED_ROOT, Container, Env, Pod, Volume, grpc_probe, sparse
+from ..parts.daemonset import OWN_LABELS, VALIDATIONS, daemonset, driver_install_dir, host_root
+from ..parts.pod import PRIVILEGED, PRIVILEGED_ROOT, Container, Env, Pod, Volume, grpc_probe, unique
 from ..parts.scc import scc
+from ..parts.template import template
 from ..parts.validation import READY, driver_features, driver_wait, toolkit_wait
 from ..scripts import script
-from .dra import GPU_CLASS, device_class, of_state
+from .dra import of_state, resource
 from .dra_driver_inputs import DraDriverInputs, Program
 from .dra_rights import (
     COMPUTE_DOMAIN_DAEMON,
@@ -33,11 +34,8 @@ from .dra_rights import (
     only_own_slices,
     rights,
 )
-from .dra_validator import HAS_GPU
 
 NAME = "nvidia-dra-driver-kubelet-plugin"
-COMPUTE_DOMAIN = "compute-domain.nvidia.com"
-GPUS = "gpus"
 CDI = Volume.host("cdi", "/var/run/cdi")
 RESULTS = dataclasses.replace(VALIDATIONS, name="validations")
 PASSED_THROUGH = (
@@ -46,15 +44,7 @@ PASSED_THROUGH = (
     Volume.host("procfs", "/proc/", "Directory"),
 )
 """What is needed of a node whose GPUs are handed to virtual machines."""
-VERBOSITY = "4"
 PASSTHROUGH = "PassthroughSupport"
-GPU_NODE = (
-    {"key": "feature.node.kubernetes.io/pci-10de.present", "operator": "In", "values": ["true"]},
-    {"key": "feature.node.kubernetes.io/cpu-model.vendor_id", "operator": "In", "values": ["NVIDIA"]},
-    HAS_GPU,
-)
-"""What tells a node with a GPU, or with a CPU that comes with one; any of it will do."""
-CONTROL_PLANE = "node-role.kubernetes.io/control-plane"
 
 
 class DraDriver(Component[DraDriverInputs]):
@@ -82,13 +72,10 @@ def objects(inputs: DraDriverInputs) -> Iterator[Body]:
 
 def classes(inputs: DraDriverInputs) -> Iterator[Body]:
     """The kinds of devices that claims may ask for."""
-    if inputs.gpus:
-        yield device_class(GPU_CLASS, GPU_CLASS, "type == 'gpu'")
-        yield device_class("mig.nvidia.com", GPU_CLASS, "type == 'mig'")
-        yield device_class("vfio.gpu.nvidia.com", GPU_CLASS, "type == 'vfio'")
-    if inputs.compute_domains:
-        yield device_class("compute-domain-daemon.nvidia.com", COMPUTE_DOMAIN, "type == 'daemon'")
-        yield device_class("compute-domain-default-channel.nvidia.com", COMPUTE_DOMAIN, "type == 'channel'", "id == 0")
+    known = template(__file__, "classes")
+    for part in ("gpus", "compute_domains"):
+        for name, expression in known[part].items() if getattr(inputs, part) else ():
+            yield resource("DeviceClass", name, {"selectors": [{"cel": {"expression": expression}}]})
 
 
 def pod(inputs: DraDriverInputs) -> Pod:
@@ -100,25 +87,23 @@ def pod(inputs: DraDriverInputs) -> Pod:
         containers.append(compute_domains(inputs, inputs.compute_domains))
     init = list(driver_checks(inputs)) if inputs.gpus else [toolkit_wait(inputs.common)]
     pull_secrets = (*inputs.common.validation.pull_secrets, *inputs.pull_secrets)
-    template = Pod(KUBELET_PLUGIN, {}, containers, init=init, declared=volumes(inputs), pull_secrets=pull_secrets)
+    made = Pod(KUBELET_PLUGIN, {}, containers, init=init, declared=volumes(inputs), pull_secrets=pull_secrets)
     if inputs.gpus:
-        template.affinity = required([[expression] for expression in GPU_NODE])
-        return template
-    template.node_selector = {keys.PRESENT: "true"}
+        made.affinity = required(template(__file__, "gpu_nodes", present=keys.PRESENT))
+        return made
+    made.node_selector = {keys.PRESENT: "true"}
     if inputs.placement:
-        template.affinity = required([equal(labels) for labels in inputs.placement])
-    return template
+        alternatives = [
+            [{"key": key, "operator": "In", "values": [value]} for key, value in sorted(labels.items())]
+            for labels in inputs.placement
+        ]
+        made.affinity = required([{"matchExpressions": each} for each in alternatives])
+    return made
 
 
-def required(terms: list[list[Body]]) -> Body:
-    """The affinity to nodes that meet all conditions of one of TERMS."""
-    node_terms = [{"matchExpressions": expressions} for expressions in terms]
-    return {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": node_terms}}}
-
-
-def equal(labels: dict[str, str]) -> list[Body]:
-    """The conditions that a node has LABELS."""
-    return [{"key": key, "operator": "In", "values": [value]} for key, value in sorted(labels.items())]
+def required(terms: list[Body]) -> Body:
+    """The affinity to nodes that one of TERMS fits."""
+    return {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}}
 
 
 def driver_checks(inputs: DraDriverInputs) -> Iterator[Container]:
@@ -128,16 +113,12 @@ def driver_checks(inputs: DraDriverInputs) -> Iterator[Container]:
     stand here.
     """
     common = inputs.common
-    env = Env({"COMPONENT": "driver", "WITH_WAIT": "true", "DRIVER_VALIDATION_SKIP_GPU_INIT": "true"})
-    env.set("DISABLE_DEV_CHAR_SYMLINK_CREATION", True).field("OPERATOR_NAMESPACE", "metadata.namespace")
-    env.set("HOST_ROOT", "/").set("DRIVER_INSTALL_DIR", common.driver_dir)
-    env.set("DRIVER_INSTALL_DIR_CTR_PATH", "/driver-root")
     check = Container(
         "driver-validation",
         common.validation.image,
         inputs.pull_policy,
         command=["nvidia-validator"],
-        env=env,
+        env=Env(template(__file__, "driver_check_env", driver_dir=common.driver_dir)),
         security=PRIVILEGED_ROOT,
         resources=inputs.init_resources,
     )
@@ -148,7 +129,8 @@ def driver_checks(inputs: DraDriverInputs) -> Iterator[Container]:
 
 def gpus(inputs: DraDriverInputs, program: Program) -> Container:
     """The container that offers GPUs, MIG instances and, where its feature is on, GPUs for virtual machines."""
-    container = kubelet_plugin(inputs, GPUS, "gpu-kubelet-plugin", program, metrics=8080, alive_every=30)
+    own = {"host": "/host", "image": inputs.image, "clique": None}
+    container = kubelet_plugin(inputs, "gpus", "gpu-kubelet-plugin", program, metrics=8080, alive_every=30, own=own)
     if inputs.feature_gates.get(PASSTHROUGH):
         modules, system, processes = PASSED_THROUGH
         container.mount(modules, "/lib/modules/", read_only=True, propagation="HostToContainer")
@@ -160,44 +142,41 @@ def gpus(inputs: DraDriverInputs, program: Program) -> Container:
 def compute_domains(inputs: DraDriverInputs, program: Program) -> Container:
     """The container that offers what workloads and daemons of a compute domain need of a node."""
     name, command = "compute-domains", "compute-domain-kubelet-plugin"
-    return kubelet_plugin(inputs, name, command, program, metrics=8081, alive_every=10)
+    own = {"host": "", "image": "", "clique": inputs.clique_label}
+    return kubelet_plugin(inputs, name, command, program, metrics=8081, alive_every=10, own=own)
 
 
 def kubelet_plugin(
-    inputs: DraDriverInputs, name: str, command: str, program: Program, *, metrics: int, alive_every: int
+    inputs: DraDriverInputs,
+    name: str,
+    command: str,
+    program: Program,
+    *,
+    metrics: int,
+    alive_every: int,
+    own: Mapping[str, Any],
 ) -> Container:
-    """The container NAME that runs COMMAND; METRICS is the port of its metrics, ALIVE_EVERY seconds it is checked."""
+    """The container NAME that runs COMMAND; METRICS is the port of its metrics, ALIVE_EVERY seconds it is checked. OWN
+    are variables that only one of them has.
+    """
     common, registry, plugins = inputs.common, *kubelet_folders(inputs)
-    env = Env({"HTTP_ENDPOINT": f":{metrics}", "METRICS_PATH": "/metrics", "LOG_VERBOSITY": VERBOSITY})
-    env.set("MASK_NVIDIA_DRIVER_PARAMS", "").set("NVIDIA_VISIBLE_DEVICES", "void").set("CDI_ROOT", "/var/run/cdi")
-    if name == GPUS:
-        env.set("HOST_ROOT", "/host")
-    env.set("NVIDIA_MIG_CONFIG_DEVICES", "all")
-    env.field("NODE_NAME", "spec.nodeName").field("NAMESPACE", "metadata.namespace")
-    if name == GPUS:
-        env.set("IMAGE_NAME", inputs.image)
-    env.set("KUBELET_REGISTRAR_DIRECTORY_PATH", registry.path).set("KUBELET_PLUGINS_DIRECTORY_PATH", plugins.path)
-    env.set("HEALTHCHECK_PORT", program.port or -1)
-    if name != GPUS:
-        env.set("GPU_CLIQUE_LABEL_ENABLED", inputs.clique_label)
-    gates(env, inputs)
+    folders = {"registry": registry.path, "plugins": plugins.path}
+    health, switches = program.port or -1, gates(inputs)
+    env = template(__file__, "plugin_env", **folders, **own, metrics=metrics, health=health, gates=switches)
     container = Container(
         name,
         inputs.image,
         inputs.pull_policy,
         command=["bash", "-c"],
         args=[script("dra-kubelet-plugin").replace("PLUGIN", command)],
-        env=env.policy(program.env),
+        env=Env(env).policy(program.env),
         security=PRIVILEGED,
         resources=program.resources,
     )
-    if program.port:
-        container.startup = grpc_probe(
-            program.port, "liveness", periodSeconds=1, timeoutSeconds=10, failureThreshold=600
-        )
-        container.liveness = grpc_probe(
-            program.port, "liveness", periodSeconds=alive_every, timeoutSeconds=10, failureThreshold=3
-        )
+    if port := program.port:
+        timing = {"timeoutSeconds": 10}
+        container.startup = grpc_probe(port, "liveness", periodSeconds=1, failureThreshold=600, **timing)
+        container.liveness = grpc_probe(port, "liveness", periodSeconds=alive_every, failureThreshold=3, **timing)
     container.mount(registry, registry.path)
     container.mount(plugins, plugins.path, propagation="Bidirectional").mount(CDI, "/var/run/cdi")
     container.mount(RESULTS, READY, read_only=True)
@@ -219,80 +198,30 @@ def volumes(inputs: DraDriverInputs) -> list[Volume]:
     return [*always, *PASSED_THROUGH] if passes else always
 
 
-def gates(env: Env, inputs: DraDriverInputs) -> None:
-    """Switch features on or off, in all programs alike: they have to agree."""
-    if inputs.feature_gates:
-        switches = sorted(inputs.feature_gates.items())
-        env.set("FEATURE_GATES", ",".join(f"{name}={str(on).lower()}" for name, on in switches))
+def gates(inputs: DraDriverInputs) -> str:
+    """What switches features on or off, in all programs alike: they have to agree."""
+    return ",".join(f"{name}={str(on).lower()}" for name, on in sorted(inputs.feature_gates.items()))
 
 
 def controller(inputs: DraDriverInputs, program: Program) -> Body:
-    """The Deployment of the controller, near the control plane where nodes of it may run pods."""
+    """The Deployment of the controller."""
     common, labels = inputs.common, {"app": CONTROLLER, **CONTROLLER_LABELS}
-    env = Env({"HTTP_ENDPOINT": ":8080", "METRICS_PATH": "/metrics", "PPROF_PATH": "", "LOG_VERBOSITY": VERBOSITY})
-    env.set("LOG_VERBOSITY_CD_DAEMON", VERBOSITY).set("IMAGE_NAME", inputs.image).set("NVIDIA_VISIBLE_DEVICES", "void")
-    env.field("POD_NAME", "metadata.name").field("NAMESPACE", "metadata.namespace")
-    env.update(leader_election(common.namespace))
-    gates(env, inputs)
-    if not inputs.gpus and inputs.pull_secrets:
-        env.set("CD_DAEMON_IMAGE_PULL_SECRET_NAMES", ",".join(inputs.pull_secrets))
-    container = Container(
-        "compute-domain",
-        inputs.image,
-        inputs.pull_policy,
-        command=["compute-domain-controller", "-v", "$(LOG_VERBOSITY)"],
-        env=env.policy(program.env),
+    named = {"name": CONTROLLER, "namespace": common.namespace, "image": inputs.image}
+    secrets = "" if inputs.gpus else ",".join(inputs.pull_secrets)
+    env = template(__file__, "controller_env", **named, gates=gates(inputs), daemon_secrets=secrets)
+    body: Body = template(
+        __file__,
+        "controller",
+        **named,
+        env=Env(env).policy(program.env).body(),
+        labels={**labels, **common.labels},
+        pod_labels=labels | {key: value for key, value in common.labels.items() if key not in OWN_LABELS},
+        annotations=common.annotations,
+        pull_policy=inputs.pull_policy,
+        pull_secrets=[{"name": name} for name in unique(inputs.pull_secrets)],
+        priority_class=common.priority_class,
+        security_context=common.security_context,
+        tolerations=[*template(__file__, "controller_tolerations"), *common.tolerations],
         resources=program.resources,
     )
-    template = Pod(CONTROLLER, {}, [container], affinity=near_control_plane(), pull_secrets=inputs.pull_secrets)
-    tolerated = [{"key": key, "operator": "Exists", "effect": "NoSchedule"} for key in (CONTROL_PLANE, MASTER)]
-    tolerations = [*tolerated, {"key": "CriticalAddonsOnly", "operator": "Exists"}, *map(dict, common.tolerations)]
-    extra = {key: value for key, value in common.labels.items() if key not in {"app", "app.kubernetes.io/part-of"}}
-    return {
-        "apiVersion": "apps/v1",
-        "kind": "Deployment",
-        "metadata": metadata(
-            CONTROLLER, common.namespace, labels={**labels, **common.labels}, annotations=common.annotations
-        ),
-        "spec": {
-            "replicas": 1,
-            "selector": {"matchLabels": {"app": CONTROLLER}},
-            "template": {
-                "metadata": metadata("", labels={**labels, **extra}, annotations=common.annotations),
-                "spec": template.body()
-                | sparse(
-                    priorityClassName=common.priority_class,
-                    securityContext=common.security_context,
-                    tolerations=tolerations,
-                ),
-            },
-        },
-    }
-
-
-MASTER = "node-role.kubernetes.io/master"
-"""What the control plane's nodes were tainted with before Kubernetes 1.24; some distributions still do."""
-
-
-def leader_election(namespace: str) -> tuple[tuple[str, str], ...]:
-    """Off, as there is one controller; the rest is for a policy that turns it on in the controller's `env`."""
-    prefix = "LEADER_ELECTION_"
-    return (
-        (f"{prefix}ENABLED", "false"),
-        (f"{prefix}LEASE_LOCK_NAME", CONTROLLER),
-        (f"{prefix}LEASE_LOCK_NAMESPACE", namespace),
-        (f"{prefix}LEASE_DURATION", "15s"),
-        (f"{prefix}RENEW_DEADLINE", "10s"),
-        (f"{prefix}RETRY_PERIOD", "2s"),
-    )
-
-
-def near_control_plane() -> Body:
-    """Prefer nodes of the control plane, and nodes without another controller."""
-    preference = {"matchExpressions": [{"key": CONTROL_PLANE, "operator": "Exists"}]}
-    other = {"labelSelector": {"matchLabels": {"app": CONTROLLER}}, "topologyKey": "kubernetes.io/hostname"}
-    preferred = "preferredDuringSchedulingIgnoredDuringExecution"
-    return {
-        "nodeAffinity": {preferred: [{"weight": 100, "preference": preference}]},
-        "podAntiAffinity": {preferred: [{"weight": 100, "podAffinityTerm": other}]},
-    }
+    return body

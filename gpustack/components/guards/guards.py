@@ -6,8 +6,8 @@ wherever it likes. A pod's token names its node, and these policies compare. Who
 feature discovery and the controller of compute domains, is held to the labels that it is there for.
 
 What can't be compared is not granted: an Eviction names no node, so no account has the right where the reconciler
-evicts (driver.py). The reconciler's own policy, that over NodeFeature objects and that over ResourceSlices are beside
-the rights that they bound (reconciler/guards.py, nfd_rules.py, dra_rights.py).
+evicts (rights.yaml). The reconciler's own policy, that over NodeFeature objects and that over ResourceSlices are beside
+the rights that they bound (reconciler/guards.py, nfd.py, dra_rights.py).
 """
 
 from collections.abc import Iterable, Iterator

@@ -11,10 +11,9 @@ from typing import Any
 from ...model import Body
 from ..component import Component
 from ..parts.kube import metadata
-from .nfd_rules import GROUP, VERSION
+from ..parts.pod import sparse
 from .node_labels_inputs import LabelRule, NodeLabelsInputs
 
-NAME = "gpustack-node-labels"
 GPU: dict[str, Any] = {
     "feature": "pci.device",
     "matchExpressions": {"vendor": {"op": "In", "value": ["10de"]}, "class": {"op": "In", "value": ["0300", "0302"]}},
@@ -29,24 +28,20 @@ class NodeLabels(Component[NodeLabelsInputs]):
 
     def manifests(self, inputs: NodeLabelsInputs) -> Iterator[Body]:
         yield {
-            "apiVersion": f"{GROUP}/{VERSION}",
+            "apiVersion": "nfd.k8s-sigs.io/v1alpha1",
             "kind": "NodeFeatureRule",
-            "metadata": metadata(NAME),
+            "metadata": metadata("gpustack-node-labels"),
             "spec": {"rules": [rule_of(each) for each in inputs.rules]},
         }
 
 
 def rule_of(rule: LabelRule) -> Body:
     """RULE in the words of node feature discovery."""
+    found = {"system.osrelease": rule.system, "kernel.version": sparse(full=rule.kernel)}
     features = [GPU]
-    if rule.system:
-        features.append(matching("system.osrelease", rule.system))
-    if rule.kernel:
-        features.append(matching("kernel.version", {"full": rule.kernel}))
-    return {"name": "-".join(rule.pools) or "gpu-nodes", "labels": dict(rule.labels), "matchFeatures": features}
-
-
-def matching(feature: str, wanted: dict[str, str]) -> dict[str, Any]:
-    """The term that FEATURE has the values WANTED."""
-    expressions = {name: {"op": "In", "value": [value]} for name, value in wanted.items()}
-    return {"feature": feature, "matchExpressions": expressions}
+    for feature, wanted in found.items():
+        if wanted:
+            expressions = {name: {"op": "In", "value": [value]} for name, value in wanted.items()}
+            features.append({"feature": feature, "matchExpressions": expressions})
+    name = "-".join(rule.pools) or "gpu-nodes"
+    return {"name": name, "labels": dict(rule.labels), "matchFeatures": features}

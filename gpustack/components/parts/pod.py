@@ -48,12 +48,13 @@ class Env:
     first layer with `update`.
     """
 
-    def __init__(self, values: Mapping[str, str] | None = None) -> None:
+    def __init__(self, values: Mapping[str, str | int | Mapping[str, str]] | None = None) -> None:
+        """VALUES by name; {"field": path} is one of the downward API."""
         self._entries: dict[str, Body] = {}
         self._policy: dict[str, str] = {}
         self._template: int | None = None
         for name, value in (values or {}).items():
-            self.set(name, value)
+            self.field(name, value["field"]) if isinstance(value, Mapping) else self.set(name, value)
 
     def set(self, name: str, value: str | bool | int) -> Self:
         """Set NAME; booleans and numbers become the text that programs expect."""

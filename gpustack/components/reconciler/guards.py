@@ -1,4 +1,4 @@
-"""What the API server knows of the reconciler's program: that its Lease comes first, and what of a Node is its.
+"""What the API server knows of the reconciler's program: what of a Node is its.
 
 Whoever may patch a Node may patch all of it. The admission policy holds the program to what it is for (reconciler.md
 A19), so that a stolen token moves no node out of its pool, adds no taint, and touches no node without a GPU.
@@ -10,37 +10,12 @@ from ...api import keys
 from ...model import Body
 from ..parts import admission
 from ..parts.admission import listed, named, quoted
-from ..parts.kube import metadata
 from .reconciler_inputs import ReconcilerInputs
 
 LABELS = (*keys.STEERING, keys.UPGRADE_STATE)
 """Labels outside our own domain that it may change, with those that begin with `keys.DEPLOY`."""
 ANNOTATIONS = (keys.UPGRADES_ENABLED, *keys.UPSTREAM_ANNOTATIONS, keys.SCALE_DOWN_DISABLED, keys.DO_NOT_DISRUPT)
 """Annotations outside our own domain that it may change."""
-
-
-def flow_schema(name: str, namespace: str) -> Body:
-    """Requests for its Lease are served with those of other leaders, and not behind everybody's: a leader that can't
-    renew in time stops (reconciler.md A18).
-    """
-    account = {"kind": "ServiceAccount", "serviceAccount": {"name": name, "namespace": namespace}}
-    leases = {
-        "apiGroups": ["coordination.k8s.io"],
-        "namespaces": [namespace],
-        "resources": ["leases"],
-        "verbs": ["create", "get", "patch", "update"],
-    }
-    return {
-        "apiVersion": "flowcontrol.apiserver.k8s.io/v1",
-        "kind": "FlowSchema",
-        "metadata": metadata(f"{name}-lease", labels={"app": name}),
-        "spec": {
-            "distinguisherMethod": {"type": "ByUser"},
-            "matchingPrecedence": 500,
-            "priorityLevelConfiguration": {"name": "leader-election"},
-            "rules": [{"subjects": [account], "resourceRules": [leases]}],
-        },
-    }
 
 
 def admission_policies(name: str, inputs: ReconcilerInputs) -> Iterator[Body]:

@@ -12,11 +12,12 @@ from ...catalog import alerts as known
 from ...catalog import health
 from ...model import Body, docs
 from ..component import Component
-from ..parts.kube import access, config_map, grant, metadata, rights, service
+from ..parts.kube import access, config_map, grant, rights, service
 from ..parts.monitoring import prometheus_rule, service_monitor
-from ..parts.pod import RESTRICTED, Container, Env, Pod, http_probe, sparse
-from .guards import admission_policies, flow_schema
-from .reconciler_inputs import ReconcilerInputs
+from ..parts.pod import RESTRICTED, unique
+from ..parts.template import template
+from .guards import admission_policies
+from .reconciler_inputs import ProgramInputs, ReconcilerInputs
 
 NAME = "gpustack-reconciler"
 """Of every object, the Lease included."""
@@ -44,10 +45,11 @@ class Reconciler(Component[ReconcilerInputs]):
                 name, whose = f"{NAME}-{what}", {"account": NAME, "home": inputs.namespace, "namespace": space}
                 yield from grant(name, **whose, labels=LABELS, role=rights(name, daemonset=daemonset)["role"])
         yield deployment(inputs)
-        yield disruption_budget(inputs)
+        named = {"name": NAME, "namespace": inputs.namespace}
+        yield template(__file__, "disruption_budget", **named)
         yield service(NAME, inputs.namespace, port_name="metrics", port=PORT)
         if inputs.flow_schema:
-            yield flow_schema(NAME, inputs.namespace)
+            yield template(__file__, "flow_schema", **named)
         yield from admission_policies(NAME, inputs)
         if inputs.log_monitor:
             yield config_map(MONITOR, inputs.log_monitor, {f"{MONITOR}.json": health.monitor()})
@@ -61,64 +63,19 @@ class Reconciler(Component[ReconcilerInputs]):
 
 
 def deployment(inputs: ReconcilerInputs) -> Body:
-    """The program, on nodes without GPUs first, its copies on different nodes; drains that it makes itself spare it."""
-    main = Container(
-        "reconciler",
-        inputs.image,
-        inputs.pull_policy,
-        command=["python", "-m", "gpustack.reconciler"],
-        args=["--namespace", "$(POD_NAMESPACE)", "--probe-port", str(PROBES)]
-        + (["--maintenance-leases", inputs.leases] if inputs.leases else [])
-        + (["--kured", "/".join(inputs.kured)] if inputs.kured else []),
-        env=Env().field("POD_NAME", "metadata.name").field("POD_NAMESPACE", "metadata.namespace"),
-        security=RESTRICTED,
-        resources=inputs.resources,
-        ports=[
-            {"name": "metrics", "containerPort": PORT, "protocol": "TCP"},
-            {"name": "probes", "containerPort": PROBES, "protocol": "TCP"},
-        ],
-        liveness=http_probe(PROBES, "/healthz", initialDelaySeconds=10, periodSeconds=20, failureThreshold=3),
-        readiness=http_probe(PROBES, "/readyz", periodSeconds=10),
-    )
-    pod = Pod(NAME, inputs.node_selector, [main], affinity=affinity(), pull_secrets=inputs.pull_secrets)
-    spec = pod.body() | sparse(
-        priorityClassName=inputs.priority_class,
-        tolerations=[dict(toleration) for toleration in inputs.tolerations],
-        enableServiceLinks=False,
-    )
-    template = {"metadata": metadata("", labels={**LABELS, keys.DRAIN_SKIP: "true"}), "spec": spec}
-    return {
-        "apiVersion": "apps/v1",
-        "kind": "Deployment",
-        "metadata": metadata(NAME, inputs.namespace, labels=LABELS),
-        "spec": {
-            "replicas": inputs.replicas,
-            "selector": {"matchLabels": LABELS},
-            "strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 1, "maxUnavailable": 1}},
-            "template": template,
-        },
-    }
+    """The program; its copies need nothing of their nodes."""
+    leases, kured = inputs.leases, "/".join(inputs.kured or ())
+    args = ["--namespace", "$(POD_NAMESPACE)", "--probe-port", str(PROBES)]
+    args += (["--maintenance-leases", leases] if leases else []) + (["--kured", kured] if kured else [])
+    own = {"port": PORT, "probes": PROBES, "drain_skip": keys.DRAIN_SKIP, "gpus": keys.PRESENT}
+    body: Body = template(__file__, "deployment", name=NAME, args=args, **own, **run_in(inputs))
+    return body
 
 
-def affinity() -> Body:
-    """Where the copies run if there is a choice."""
-    other = {"labelSelector": {"matchLabels": LABELS}, "topologyKey": "kubernetes.io/hostname"}
-    without_gpu = {"matchExpressions": [{"key": keys.PRESENT, "operator": "DoesNotExist"}]}
-    preferred = "preferredDuringSchedulingIgnoredDuringExecution"
-    return {
-        "nodeAffinity": {preferred: [{"weight": 50, "preference": without_gpu}]},
-        "podAntiAffinity": {preferred: [{"weight": 100, "podAffinityTerm": other}]},
-    }
-
-
-def disruption_budget(inputs: ReconcilerInputs) -> Body:
-    """One copy may go at a time; one that doesn't work may always go."""
-    return {
-        "apiVersion": "policy/v1",
-        "kind": "PodDisruptionBudget",
-        "metadata": metadata(NAME, inputs.namespace, labels=LABELS),
-        "spec": {"maxUnavailable": 1, "selector": {"matchLabels": LABELS}, "unhealthyPodEvictionPolicy": "AlwaysAllow"},
-    }
+def run_in(inputs: ProgramInputs) -> dict[str, Any]:
+    """INPUTS as words of a template, with what pods of the program's image may do."""
+    secrets = [{"name": name} for name in unique(inputs.pull_secrets)]
+    return {**dict(inputs), "pull_secrets": secrets, "restricted": RESTRICTED}
 
 
 def alerts(name: str, inputs: ReconcilerInputs) -> Body:

@@ -6,18 +6,16 @@ catalogue's.
 """
 
 from collections.abc import Iterable, Iterator
-from pathlib import Path
 
 from ...api.expectations import Kind
-from ...catalog import _data
 from ...model import Body
 from ..component import Component
-from ..parts.kube import access, config_map, grant, metadata, rule
-from ..parts.pod import RESTRICTED, Container, Pod, Volume, sparse
+from ..parts.kube import access, config_map, grant, rule
+from ..parts.template import template
+from ..reconciler.reconciler import run_in
 from .verify_inputs import NAME, VerifyInputs
 
 LABELS = {"app": NAME}
-FOLDER = "/etc/gpustack"
 
 
 class Verify(Component[VerifyInputs]):
@@ -34,7 +32,7 @@ class Verify(Component[VerifyInputs]):
             whose = {"account": NAME, "home": inputs.namespace, "namespace": space}
             yield from grant(NAME, **whose, labels=LABELS, role=rights(kinds))
         yield config_map(NAME, inputs.namespace, inputs.data, labels=LABELS)
-        yield cron_job(inputs)
+        yield template(__file__, "cron_job", name=NAME, **run_in(inputs))
 
 
 def rights(kinds: Iterable[Kind]) -> list[Body]:
@@ -43,23 +41,3 @@ def rights(kinds: Iterable[Kind]) -> list[Body]:
     for kind in kinds:
         groups.setdefault(kind.group, []).append(kind.plural)
     return [rule(group, " ".join(sorted(set(plurals))), "list") for group, plurals in sorted(groups.items())]
-
-
-def cron_job(inputs: VerifyInputs) -> Body:
-    """The CronJob of the data file, as the policy has it."""
-    main = Container(
-        "verify",
-        inputs.image,
-        inputs.pull_policy,
-        command=["python", "-m", "gpustack.live", FOLDER],
-        security=RESTRICTED,
-        resources=inputs.resources,
-    ).mount(Volume.config_map("expected", NAME), FOLDER, read_only=True)
-    body: Body = _data.copy(_data.read(Path(__file__).with_suffix(".yaml")))
-    body |= {"metadata": metadata(NAME, inputs.namespace, labels=LABELS)}
-    body["spec"] |= {"schedule": inputs.schedule, "timeZone": inputs.time_zone}
-    pod = Pod(NAME, inputs.node_selector, [main], pull_secrets=inputs.pull_secrets).body()
-    pod |= sparse(tolerations=[dict(each) for each in inputs.tolerations])
-    pod["containers"][0]["terminationMessagePolicy"] = "FallbackToLogsOnError"
-    body["spec"]["jobTemplate"]["spec"]["template"]["spec"] |= pod
-    return body
