@@ -38,7 +38,7 @@ def objects(inputs: DraDcgmExporterInputs) -> Iterator[Body]:
     namespace = inputs.common.namespace
     yield from access(NAME, namespace, **rights(NAME))
     reads = rights(f"{NAME}-read-pods", reads_pods=dcgm_exporter.reads_pods(inputs))
-    yield from grant(f"{NAME}-read-pods", account=NAME, namespace=namespace, labels=LABELS, **reads)
+    yield from grant(f"{NAME}-read-pods", NAME, namespace, labels=LABELS, **reads)
     yield admin_claim(TEMPLATE, namespace, CLAIM)
     if inputs.common.openshift:
         yield scc(NAME, namespace)

@@ -30,13 +30,13 @@ def rights(inputs: DraDriverInputs) -> Iterator[Body]:
     for what, on in (("driver-validation", inputs.gpus), ("mps", mps)):
         if on:
             name = f"{KUBELET_PLUGIN}-{what}"
-            yield from grant(name, account=KUBELET_PLUGIN, namespace=space, labels=LABELS, **granted(name))
+            yield from grant(name, KUBELET_PLUGIN, space, labels=LABELS, **granted(name))
     if inputs.controller:
         elects = dict(inputs.controller.env).get("LEADER_ELECTION_ENABLED") == "true"
         yield from access(CONTROLLER, space, **granted(CONTROLLER, elects=elects), labels=CONTROLLER_LABELS)
         labels = {**DRIVER, keys.COMPONENT: DAEMON}
         yield from access(COMPUTE_DOMAIN_DAEMON, space, labels=labels)
-        yield from grant(DAEMON, account=COMPUTE_DOMAIN_DAEMON, namespace=space, labels=labels, **granted(DAEMON))
+        yield from grant(DAEMON, COMPUTE_DOMAIN_DAEMON, space, labels=labels, **granted(DAEMON))
 
 
 def only_own_slices(namespace: str) -> Iterator[Body]:

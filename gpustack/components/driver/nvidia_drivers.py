@@ -13,10 +13,9 @@ from ..component import Component
 from ..parts.common_inputs import Common
 from ..parts.daemonset import daemonset, with_revision
 from ..parts.operand import operand_access
-from .driver import NAME as DRIVER
 from .driver import driver_labels, startup_probe
 from .driver_pod import MAIN, component, pod
-from .driver_settings_inputs import DriverPod
+from .driver_settings_inputs import ACCOUNT, DriverPod
 from .driver_volumes import HOST_MANAGER, trusted_authorities
 from .nvidia_drivers_inputs import NvidiaDriverInputs, NvidiaDriversInputs
 
@@ -39,7 +38,7 @@ class NvidiaDrivers(Component[NvidiaDriversInputs]):
             yield trusted_authorities(common.namespace, STATE)
         for driver in inputs.drivers:
             for account in dict.fromkeys(target.account for target in driver.pods):
-                yield from operand_access(common, account, like=DRIVER, labels=STATE, evicts=inputs.evicts)
+                yield from operand_access(common, account, like=ACCOUNT, labels=STATE, evicts=inputs.evicts)
         yield from (with_revision(body) if inputs.revisions else body for body in daemonsets(inputs))
 
 

@@ -41,7 +41,7 @@ class DcgmExporter(Component[DcgmExporterInputs]):
         yield from operand_access(common, NAME, labels=LABELS, token=needs_token(inputs))
         if reads_pods(inputs):
             pods = rights(READ_PODS)
-            yield from grant(READ_PODS, account=NAME, namespace=common.namespace, labels=LABELS, **pods)
+            yield from grant(READ_PODS, NAME, common.namespace, labels=LABELS, **pods)
         yield service(
             NAME,
             common.namespace,

@@ -23,5 +23,5 @@ class OpenShiftMonitoring(Component[OpenShiftMonitoringInputs]):
     stage = "monitoring"
 
     def manifests(self, inputs: OpenShiftMonitoringInputs) -> Iterator[Body]:
-        whose = {"account": NAME, "home": "openshift-monitoring", "namespace": inputs.namespace}
-        yield from grant(NAME, **whose, labels=LABELS, role=rights(NAME)["role"])
+        granted, home = rights(NAME), "openshift-monitoring"
+        yield from grant(NAME, NAME, inputs.namespace, home=home, labels=LABELS, **granted)

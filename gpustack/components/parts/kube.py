@@ -65,14 +65,14 @@ def access(
     """
     unused = {} if token else {"automountServiceAccountToken": False}
     yield {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": metadata(name, namespace, labels=labels), **unused}
-    yield from grant(name, account=name, namespace=namespace, role=role, cluster=cluster, labels=labels)
+    yield from grant(name, name, namespace, role=role, cluster=cluster, labels=labels)
 
 
 def grant(
     name: str,
-    *,
     account: str,
     namespace: str,
+    *,
     role: Sequence[Body] = (),
     cluster: Sequence[Body] = (),
     labels: Mapping[str, str] | None = None,

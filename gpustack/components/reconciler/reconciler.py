@@ -42,8 +42,8 @@ class Reconciler(Component[ReconcilerInputs]):
         kured, daemonset = inputs.kured or ("", "")
         for what, space in (("events", EVENTS), ("maintenance", inputs.leases), ("kured", kured)):
             if space:
-                name, whose = f"{NAME}-{what}", {"account": NAME, "home": inputs.namespace, "namespace": space}
-                yield from grant(name, **whose, labels=LABELS, role=rights(name, daemonset=daemonset)["role"])
+                granted = rights(f"{NAME}-{what}", daemonset=daemonset)
+                yield from grant(f"{NAME}-{what}", NAME, space, home=inputs.namespace, labels=LABELS, **granted)
         yield deployment(inputs)
         named = {"name": NAME, "namespace": inputs.namespace}
         yield template(__file__, "disruption_budget", **named)

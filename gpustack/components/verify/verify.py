@@ -29,8 +29,7 @@ class Verify(Component[VerifyInputs]):
             spaces.setdefault(kind.namespace, []).append(kind)
         yield from access(NAME, inputs.namespace, cluster=rights(spaces.pop("", ())), labels=LABELS)
         for space, kinds in spaces.items():
-            whose = {"account": NAME, "home": inputs.namespace, "namespace": space}
-            yield from grant(NAME, **whose, labels=LABELS, role=rights(kinds))
+            yield from grant(NAME, NAME, space, home=inputs.namespace, labels=LABELS, role=rights(kinds))
         yield config_map(NAME, inputs.namespace, inputs.data, labels=LABELS)
         yield template(__file__, "cron_job", name=NAME, **run_in(inputs))
 
