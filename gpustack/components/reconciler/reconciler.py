@@ -6,6 +6,7 @@ control can't say which fields of a Node it may change: guards.py does.
 
 from collections.abc import Iterator
 from string import Template
+from typing import Any
 
 from ...api import keys
 from ...catalog import alerts as known
