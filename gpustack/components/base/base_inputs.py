@@ -8,8 +8,8 @@ from ...cluster.resolve import Cluster
 from ...model import Body, FindingsError
 from ...policy.language.secrets import SecretSource, is_sealed
 from ..parts.common_inputs import GUARDED, Inputs, Whole, owned_crds, prometheus_rules
-from ..parts.kube import metadata
 from ..parts.pod import sparse
+from ..parts.template import template
 from ..plugin.configs_inputs import refuse_large
 from ..refusals import refused
 
@@ -53,11 +53,6 @@ def namespace(cluster: Cluster) -> NamespaceInputs | None:
     )
 
 
-EXTERNAL, SEALED = "external-secrets.io/v1", "bitnami.com/v1alpha1"
-SCOPE = "sealedsecrets.bitnami.com/"
-"""Annotations of a SealedSecret that is sealed for more than one name."""
-
-
 def secrets(cluster: Cluster) -> Whole | None:
     """The objects by which other programs make Secrets, with what these would fill in, so that a GitOps engine finds
     nothing that differs. None where the policy has none."""
@@ -71,40 +66,22 @@ def external(said: SecretSource, namespace: str) -> Body:
     """The ExternalSecret. The Secret stays where its entry goes from the store."""
     source: Any = said.external
     usual = {"conversionStrategy": "Default", "decodingStrategy": "None", "metadataPolicy": "None"}
-    data = [
+    found = [
         {"secretKey": name, "remoteRef": {**sparse(**at.model_dump()), **usual}}
         for name, at in sorted(source.keys.items())
     ]
-    template: Body = {"engineVersion": "v2", "mergePolicy": "Replace", "type": said.type}
-    template |= sparse(metadata=sparse(labels=dict(said.labels)))
-    target = {"name": said.name, "creationPolicy": "Owner", "deletionPolicy": "Retain", "template": template}
-    return {
-        "apiVersion": EXTERNAL,
-        "kind": "ExternalSecret",
-        "metadata": metadata(said.name, namespace),
-        "spec": {
-            "refreshInterval": source.refreshInterval,
-            "secretStoreRef": {"kind": source.store.kind, "name": source.store.name},
-            "target": target,
-            "data": data,
-        },
-    }
+    words = {"namespace": namespace, "metadata": sparse(labels=said.labels), "data": found}
+    store = {"kind": source.store.kind, "store": source.store.name, "interval": source.refreshInterval}
+    return template(__file__, "external", name=said.name, type=said.type, **words, **store)
 
 
 def sealed(said: SecretSource, namespace: str) -> Body:
     """The SealedSecret."""
     source: Any = said.sealed
-    notes = {} if source.scope == "strict" else {f"{SCOPE}{source.scope}": "true"}
-    inside = metadata(said.name, namespace, labels=said.labels, annotations=notes)
-    return {
-        "apiVersion": SEALED,
-        "kind": "SealedSecret",
-        "metadata": metadata(said.name, namespace, annotations=notes),
-        "spec": {
-            "encryptedData": dict(sorted(source.encryptedData.items())),
-            "template": {"type": said.type, "metadata": inside},
-        },
-    }
+    notes = {} if source.scope == "strict" else {f"sealedsecrets.bitnami.com/{source.scope}": "true"}
+    words = {"namespace": namespace, "notes": notes, "labels": said.labels}
+    encrypted = dict(sorted(source.encryptedData.items()))
+    return template(__file__, "sealed", name=said.name, type=said.type, **words, encrypted=encrypted)
 
 
 def extra_objects(cluster: Cluster) -> Whole | None:

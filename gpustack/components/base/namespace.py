@@ -8,11 +8,8 @@ from collections.abc import Iterator
 
 from ...model import Body
 from ..component import Component
-from ..parts.kube import metadata
-from .base_inputs import SYSTEM_CRITICAL, NamespaceInputs
-
-PODS = "10000"
-"""Not a limit anybody wants, but a ResourceQuota must name one: DaemonSet pods of about a thousand nodes."""
+from ..parts.template import template
+from .base_inputs import NamespaceInputs
 
 
 class Namespace(Component[NamespaceInputs]):
@@ -29,18 +26,6 @@ class Namespace(Component[NamespaceInputs]):
             labels["admission.gatekeeper.sh/ignore"] = "gpustack"
         if inputs.admin_access:
             labels["resource.kubernetes.io/admin-access"] = "true"
-        yield {"apiVersion": "v1", "kind": "Namespace", "metadata": metadata(inputs.name, labels=labels)}
+        yield template(__file__, "namespace", name=inputs.name, labels=labels)
         if inputs.quota:
-            yield {
-                "apiVersion": "v1",
-                "kind": "ResourceQuota",
-                "metadata": metadata("gpustack-system-critical", inputs.name),
-                "spec": {
-                    "hard": {"pods": PODS},
-                    "scopeSelector": {
-                        "matchExpressions": [
-                            {"operator": "In", "scopeName": "PriorityClass", "values": list(SYSTEM_CRITICAL)}
-                        ]
-                    },
-                },
-            }
+            yield template(__file__, "quota", name=inputs.name)

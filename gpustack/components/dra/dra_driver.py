@@ -20,7 +20,7 @@ from ..crds import crd
 from ..parts.daemonset import OWN_LABELS, VALIDATIONS, daemonset, driver_install_dir, host_root
 from ..parts.pod import PRIVILEGED, PRIVILEGED_ROOT, Container, Env, Pod, Volume, grpc_probe, unique
 from ..parts.scc import scc
-from ..parts.template import template
+from ..parts.template import data, filled, template
 from ..parts.validation import READY, driver_features, driver_wait, toolkit_wait
 from ..scripts import script
 from .dra import of_state, resource
@@ -72,7 +72,7 @@ def objects(inputs: DraDriverInputs) -> Iterator[Body]:
 
 def classes(inputs: DraDriverInputs) -> Iterator[Body]:
     """The kinds of devices that claims may ask for."""
-    known = template(__file__, "classes")
+    known = data(__file__, "classes")
     for part in ("gpus", "compute_domains"):
         for name, expression in known[part].items() if getattr(inputs, part) else ():
             yield resource("DeviceClass", name, {"selectors": [{"cel": {"expression": expression}}]})
@@ -89,7 +89,7 @@ def pod(inputs: DraDriverInputs) -> Pod:
     pull_secrets = (*inputs.common.validation.pull_secrets, *inputs.pull_secrets)
     made = Pod(KUBELET_PLUGIN, {}, containers, init=init, declared=volumes(inputs), pull_secrets=pull_secrets)
     if inputs.gpus:
-        made.affinity = required(template(__file__, "gpu_nodes", present=keys.PRESENT))
+        made.affinity = required(filled(data(__file__, "gpu_nodes"), {"present": keys.PRESENT}))
         return made
     made.node_selector = {keys.PRESENT: "true"}
     if inputs.placement:
@@ -209,7 +209,7 @@ def controller(inputs: DraDriverInputs, program: Program) -> Body:
     named = {"name": CONTROLLER, "namespace": common.namespace, "image": inputs.image}
     secrets = "" if inputs.gpus else ",".join(inputs.pull_secrets)
     env = template(__file__, "controller_env", **named, gates=gates(inputs), daemon_secrets=secrets)
-    body: Body = template(
+    return template(
         __file__,
         "controller",
         **named,
@@ -221,7 +221,6 @@ def controller(inputs: DraDriverInputs, program: Program) -> Body:
         pull_secrets=[{"name": name} for name in unique(inputs.pull_secrets)],
         priority_class=common.priority_class,
         security_context=common.security_context,
-        tolerations=[*template(__file__, "controller_tolerations"), *common.tolerations],
+        tolerations=[*data(__file__, "controller_tolerations"), *common.tolerations],
         resources=program.resources,
     )
-    return body

@@ -10,12 +10,19 @@ from string import Template
 from typing import Any
 
 from ...catalog import _data
+from ...model import Body
 from .pod import sparse
 
 
-def template(module: str, key: str, /, **words: Any) -> Any:
-    """What KEY is in the data file of MODULE (its `__file__`), with WORDS for its `$name`s."""
-    return filled(_data.read(Path(module).with_suffix(".yaml"))[key], words)
+def template(module: str, key: str, /, **words: Any) -> Body:
+    """The object KEY of the data file of MODULE (its `__file__`), with WORDS for its `$name`s."""
+    made: Body = filled(data(module, key), words)
+    return made
+
+
+def data(module: str, key: str) -> Any:
+    """What KEY is in that file, as it is."""
+    return _data.read(Path(module).with_suffix(".yaml"))[key]
 
 
 def filled(value: Any, words: Mapping[str, Any]) -> Any:

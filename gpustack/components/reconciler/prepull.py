@@ -18,22 +18,13 @@ from ..component import Component
 from ..driver import driver, nvidia_drivers
 from ..driver.driver_inputs import DriverInputs
 from ..driver.nvidia_drivers_inputs import NvidiaDriversInputs
-from ..parts.kube import metadata
-from ..parts.pod import RESTRICTED, Env, sparse
+from ..parts.pod import RESTRICTED
+from ..parts.template import template
 from .prepull_inputs import PrepullInputs
 
-APP = "gpustack-images"
-DRIVER = "app.kubernetes.io/instance"
-"""Label: whose images they are."""
 NOBODY = 65534
 """The user that the pods run as; on OpenShift the namespace says which."""
-SLEEP = ["sleep", "2147483647"]
-NO_GPU = Env({"NVIDIA_VISIBLE_DEVICES": "void"}).body()
-"""Where NVIDIA's is the default runtime, images that ask for GPUs get none."""
 ALIKE = ("nodeSelector", "tolerations", "priorityClassName", "imagePullSecrets")
-"""What the pods have in common with the driver's."""
-ALONE = {"automountServiceAccountToken": False, "enableServiceLinks": False, "terminationGracePeriodSeconds": 1}
-RESOURCES = {"requests": {"cpu": "1m", "memory": "8Mi"}, "limits": {"memory": "32Mi"}}
 
 
 class Prepull(Component[PrepullInputs]):
@@ -73,25 +64,21 @@ def _images(body: Body) -> dict[str, Body]:
 def daemonset(body: Body, inputs: PrepullInputs) -> Body:
     """The DaemonSet that pulls the images of BODY."""
     meta, spec = body["metadata"], body["spec"]["template"]["spec"]
-    nodes = {key: value for key, value in (spec.get("affinity") or {}).items() if key == "nodeAffinity"}
-    selector = {"app": APP, DRIVER: short(meta["name"])}
-    user = {} if inputs.openshift else {"runAsUser": NOBODY, "runAsGroup": NOBODY}
-    run = {"command": SLEEP, "env": NO_GPU, "resources": RESOURCES, "securityContext": {**RESTRICTED, **user}}
+    selector = {"app": "gpustack-images", "app.kubernetes.io/instance": short(meta["name"])}  # whose images they are
+    security = RESTRICTED if inputs.openshift else {**RESTRICTED, "runAsUser": NOBODY, "runAsGroup": NOBODY}
     containers = [
-        {**{key: each[key] for key in ("name", "image", "imagePullPolicy") if key in each}, **run}
+        template(__file__, "container", **{"imagePullPolicy": "", **each, "security": security})
         for each in sorted(_images(body).values(), key=lambda one: str(one["name"]))
     ]
-    same = {key: spec[key] for key in ALIKE if key in spec}
-    return {
-        "apiVersion": "apps/v1",
-        "kind": "DaemonSet",
-        "metadata": metadata(f"{meta['name']}-images", meta["namespace"], labels=selector),
-        "spec": {
-            "selector": {"matchLabels": selector},
-            "template": {
-                "metadata": metadata("", labels={**selector, keys.IMAGES: images(body)}),
-                "spec": {**same, **sparse(affinity=nodes), **ALONE, "containers": containers},
-            },
-            "updateStrategy": {"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": inputs.at_once}},
-        },
-    }
+    return template(
+        __file__,
+        "daemonset",
+        **{key: spec.get(key) for key in ALIKE},
+        name=meta["name"],
+        namespace=meta["namespace"],
+        selector=selector,
+        labels={**selector, keys.IMAGES: images(body)},
+        affinity={key: value for key, value in spec.get("affinity", {}).items() if key == "nodeAffinity"},
+        containers=containers,
+        at_once=inputs.at_once,
+    )

@@ -69,8 +69,7 @@ def deployment(inputs: ReconcilerInputs) -> Body:
     args = ["--namespace", "$(POD_NAMESPACE)", "--probe-port", str(PROBES)]
     args += (["--maintenance-leases", leases] if leases else []) + (["--kured", kured] if kured else [])
     own = {"port": PORT, "probes": PROBES, "drain_skip": keys.DRAIN_SKIP, "gpus": keys.PRESENT}
-    body: Body = template(__file__, "deployment", name=NAME, args=args, **own, **run_in(inputs))
-    return body
+    return template(__file__, "deployment", name=NAME, args=args, **own, **run_in(inputs))
 
 
 def run_in(inputs: ProgramInputs) -> dict[str, Any]:

@@ -6,37 +6,18 @@ takes the first flavor of a queue that has room, so a pool is a flavor, with the
 """
 
 from collections.abc import Iterator
-from typing import Any
 
 from ...cluster.pool import Pool
 from ...cluster.resolve import Cluster
 from ...model import Body
 from ...policy.language.guards import knows_policies
-from ...policy.language.tenancy import Priority, Queues, Tenancy, Tenant
+from ...policy.language.tenancy import Queues, Tenancy, Tenant
 from ..parts.common_inputs import Whole
-from ..parts.kube import metadata
 from ..parts.pod import sparse
+from ..parts.template import data, template
 from .tenant_pods import Offered, tenant_pods
 
-QUOTA = "gpustack-gpus"
-TENANT = "gpustack.dev/tenant"
-"""The label with the name of the tenant."""
 HARD = ("NoSchedule", "NoExecute")
-NODE_DIRS = (
-    *("/dev", "/proc", "/sys", "/etc", "/run", "/var/run", "/usr", "/lib", "/lib64", "/bin", "/sbin", "/boot", "/root"),
-    *("/opt/cni", "/opt/nvidia", "/var/spool/cron", "/var/snap"),
-    *(f"/var/lib/{name}" for name in ("containerd", "containers", "docker", "etcd", "rancher", "k0s")),
-)
-"""Folders by which a container reaches GPUs that it didn't ask for: devices, sockets of runtimes and drivers, and what
-the node runs as it is told there.
-"""
-
-KINDS = ["Pod", "DaemonSet", "Deployment", "Job", "CronJob"]
-"""What Kyverno looks at of the stack: pods, and the templates of them."""
-KUEUE, KAI = "kueue.x-k8s.io/v1beta2", "scheduling.run.ai/v2"
-HOME = "kubernetes.io/metadata.name"
-FREE: Body = {"quota": -1, "limit": -1, "overQuotaWeight": 1}
-"""Of KAI: as much as there is."""
 
 
 def tenancy(cluster: Cluster) -> Whole | None:
@@ -45,15 +26,19 @@ def tenancy(cluster: Cluster) -> Whole | None:
 
 
 def _objects(cluster: Cluster, tenancy: Tenancy) -> Iterator[Body]:
-    yield from map(priority, tenancy.priorities)
+    spec = cluster.spec
+    for one in tenancy.priorities:
+        preempts = "PreemptLowerPriority" if one.preempts else "Never"
+        yield template(__file__, "priority", **{**dict(one), "preempts": preempts})
     if tenancy.exceptions.kyverno:
-        yield exception(tenancy.exceptions.kyverno, cluster.spec.cluster.namespace)
+        excepted = [{"policyName": each, "ruleNames": ["*"]} for each in tenancy.exceptions.kyverno]
+        yield template(__file__, "exception", namespace=spec.cluster.namespace, excepted=excepted)
     for each in tenancy.tenants:
         yield from of(each, _quota(cluster, tenancy, each))
-    if tenancy.tenants and tenancy.admission.mode != "Off" and knows_policies(cluster.spec):
-        spec = cluster.spec
+    if tenancy.tenants and tenancy.admission.mode != "Off" and knows_policies(spec):
         own = (spec.hostPaths.kubeletRootDir, spec.hostPaths.driverInstallDir, spec.toolkit.installDir)
-        yield from tenant_pods(tenancy, offered(cluster), [*dict.fromkeys((*NODE_DIRS, *own))])
+        folders = dict.fromkeys((*data(__file__, "folders"), *own))
+        yield from tenant_pods(tenancy, offered(cluster), [*folders])
 
 
 def _quota(cluster: Cluster, tenancy: Tenancy, tenant: Tenant) -> dict[str, int]:
@@ -86,35 +71,15 @@ def offered(cluster: Cluster) -> tuple[Offered, ...]:
     return tuple(by_resource[name] for name in sorted(by_resource))
 
 
-def exception(policies: list[str], namespace: str) -> Body:
-    """The PolicyException of Kyverno (api/kyverno/v2) for all rules of POLICIES, in the stack's NAMESPACE alone."""
-    match = {"any": [{"resources": {"kinds": KINDS, "namespaces": [namespace]}}]}
-    excepted = [{"policyName": each, "ruleNames": ["*"]} for each in policies]
-    spec = {"background": True, "match": match, "exceptions": excepted}
-    return _object("kyverno.io/v2", "PolicyException", metadata("gpustack", namespace), spec=spec)
-
-
-def _object(api: str, kind: str, meta: Body, **more: Any) -> Body:
-    return {"apiVersion": api, "kind": kind, "metadata": meta, **more}
-
-
-def priority(one: Priority) -> Body:
-    """The PriorityClass ONE."""
-    preempts = "PreemptLowerPriority" if one.preempts else "Never"
-    more = {"value": one.value, "preemptionPolicy": preempts, **sparse(description=one.description)}
-    return _object("scheduling.k8s.io/v1", "PriorityClass", metadata(one.name), **more)
-
-
 def of(tenant: Tenant, quota: dict[str, int]) -> Iterator[Body]:
     """The objects of TENANT's namespace, with QUOTA by resource."""
-    labels = {TENANT: tenant.name}
+    words = {"home": tenant.home, "tenant": tenant.name}
     if tenant.createNamespace:
-        yield _object("v1", "Namespace", metadata(tenant.home, labels=labels))
+        yield template(__file__, "namespace", **words)
     hard = {f"requests.{name}": str(number) for name, number in sorted(quota.items())}
-    yield _object("v1", "ResourceQuota", metadata(QUOTA, tenant.home, labels=labels), spec={"hard": hard})
+    yield template(__file__, "quota", **words, spec={"hard": hard})
     if limits := sparse(**tenant.limits.model_dump()) if tenant.limits else {}:
-        meta = metadata("gpustack-containers", tenant.home, labels=labels)
-        yield _object("v1", "LimitRange", meta, spec={"limits": [{"type": "Container", **limits}]})
+        yield template(__file__, "limits", **words, limits={"type": "Container", **limits})
 
 
 # --- queues -----------------------------------------------------------------------------------------------------------
@@ -135,11 +100,11 @@ def queues(cluster: Cluster) -> Whole | None:
 
 
 def _kai(said: Queues, held: list[tuple[Tenant, dict[str, dict[str, int]]]]) -> Iterator[Body]:
-    yield kai(said.cohort, FREE)
+    yield template(__file__, "kai", name=said.cohort, parent="", quota=-1, limit=-1)
     for tenant, quotas in held:
         quota = sum(number for part in quotas.values() for number in part.values())
-        gpu = {"quota": quota, "limit": -1 if said.borrow else quota, "overQuotaWeight": 1}
-        yield kai(tenant.name, gpu, said.cohort)
+        limit = -1 if said.borrow else quota
+        yield template(__file__, "kai", name=tenant.name, parent=said.cohort, quota=quota, limit=limit)
 
 
 def _kueue(cluster: Cluster, said: Queues, held: list[tuple[Tenant, dict[str, dict[str, int]]]]) -> Iterator[Body]:
@@ -147,14 +112,7 @@ def _kueue(cluster: Cluster, said: Queues, held: list[tuple[Tenant, dict[str, di
     yield from (flavor(pool) for pool in cluster.pools if pool.name in given)
     for tenant, quotas in held:
         yield cluster_queue(tenant, quotas, said)
-        spec = {"clusterQueue": tenant.name, "stopPolicy": "None"}
-        yield _object(KUEUE, "LocalQueue", metadata(said.localQueue, tenant.home), spec=spec)
-
-
-def kai(name: str, gpu: Body, parent: str = "") -> Body:
-    """The queue NAME of the KAI scheduler, below PARENT."""
-    resources = {"cpu": dict(FREE), "memory": dict(FREE), "gpu": dict(gpu)}
-    return _object(KAI, "Queue", metadata(name), spec={**sparse(parentQueue=parent), "resources": resources})
+        yield template(__file__, "local_queue", name=said.localQueue, home=tenant.home, queue=tenant.name)
 
 
 def flavor(pool: Pool) -> Body:
@@ -163,12 +121,11 @@ def flavor(pool: Pool) -> Body:
         sparse(key=each.key, operator="Equal" if each.value else "Exists", value=each.value, effect=each.effect)
         for each in pool.said.taints
     ]
-    spec = sparse(nodeLabels=dict(pool.selection), tolerations=tolerations)
-    return _object(KUEUE, "ResourceFlavor", metadata(pool.name), spec=spec)
+    return template(__file__, "flavor", name=pool.name, labels=pool.selection, tolerations=tolerations)
 
 
 def cluster_queue(tenant: Tenant, quotas: dict[str, dict[str, int]], said: Queues) -> Body:
-    """The ClusterQueue of TENANT, with what the API server would fill in. QUOTAS is what is its own, by pool."""
+    """The ClusterQueue of TENANT. QUOTAS is what is its own, by pool."""
     covered = sorted({name for part in quotas.values() for name in part})
     lent = {} if said.borrow else {"borrowingLimit": "0"}
     beside = {name: str(amount) for name, amount in said.beside.items()}
@@ -182,17 +139,6 @@ def cluster_queue(tenant: Tenant, quotas: dict[str, dict[str, int]], said: Queue
         }
         for pool, part in quotas.items()
     ]
-    spec: dict[str, Any] = {
-        "cohortName": said.cohort,
-        "namespaceSelector": {"matchLabels": {HOME: tenant.home}},
-        "queueingStrategy": "BestEffortFIFO",
-        "stopPolicy": "None",
-        "flavorFungibility": {"whenCanBorrow": "MayStopSearch", "whenCanPreempt": "TryNextFlavor"},
-        "preemption": {
-            "borrowWithinCohort": {"policy": "Never"},
-            "reclaimWithinCohort": "Any" if said.borrow else "Never",
-            "withinClusterQueue": "LowerPriority",
-        },
-        "resourceGroups": [{"coveredResources": [*beside, *covered], "flavors": flavors}],
-    }
-    return _object(KUEUE, "ClusterQueue", metadata(tenant.name), spec=spec)
+    words = {"name": tenant.name, "home": tenant.home, "cohort": said.cohort, "flavors": flavors}
+    reclaims = "Any" if said.borrow else "Never"
+    return template(__file__, "cluster_queue", **words, reclaims=reclaims, covered=[*beside, *covered])
