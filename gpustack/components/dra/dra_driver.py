@@ -4,8 +4,6 @@ A kubelet plugin runs on every node, with one container per kind of device; a co
 daemons that carry them. With `gpuCluster` it is the operator's. Beside a device plugin, which the operator can't, only
 the parts of compute domains are there, under the same names, so that a cluster that later moves to `gpuCluster` keeps
 its objects.
-
-What the driver may do is in dra_rights.py.
 """
 
 import dataclasses
@@ -18,6 +16,7 @@ from ...model import Body
 from ..component import Component
 from ..crds import crd
 from ..parts.daemonset import OWN_LABELS, VALIDATIONS, daemonset, driver_install_dir, host_root
+from ..parts.kube import access, grant, rights
 from ..parts.pod import PRIVILEGED, PRIVILEGED_ROOT, Container, Env, Pod, Volume, grpc_probe, unique
 from ..parts.scc import scc
 from ..parts.template import data, filled, template
@@ -25,17 +24,16 @@ from ..parts.validation import READY, driver_features, driver_wait, toolkit_wait
 from ..scripts import script
 from .dra import of_state, resource
 from .dra_driver_inputs import DraDriverInputs, Program
-from .dra_rights import (
-    COMPUTE_DOMAIN_DAEMON,
-    CONTROLLER,
-    CONTROLLER_LABELS,
-    KUBELET_PLUGIN,
-    LABELS,
-    only_own_slices,
-    rights,
-)
 
 NAME = "nvidia-dra-driver-kubelet-plugin"
+KUBELET_PLUGIN = "nvidia-dra-driver-kubeletplugin"
+CONTROLLER = "nvidia-dra-driver-controller"
+DAEMON = "compute-domain-daemon"
+COMPUTE_DOMAIN_DAEMON = f"{DAEMON}-service-account"
+"""The account of the pods that the controller makes; their template in the driver's image names it."""
+DRIVER = {"app.kubernetes.io/name": "nvidia-dra-driver"}
+LABELS = {keys.COMPONENT: NAME, **DRIVER}
+CONTROLLER_LABELS = {keys.COMPONENT: CONTROLLER, **DRIVER}
 CDI = Volume.host("cdi", "/var/run/cdi")
 RESULTS = dataclasses.replace(VALIDATIONS, name="validations")
 PASSED_THROUGH = (
@@ -58,8 +56,9 @@ class DraDriver(Component[DraDriverInputs]):
 def objects(inputs: DraDriverInputs) -> Iterator[Body]:
     """The objects without the label of their state."""
     common = inputs.common
-    yield from rights(inputs)
-    yield from only_own_slices(common.namespace)
+    yield from identities(inputs)
+    for key in ("only_own_slices", "only_own_slices_binding"):
+        yield template(__file__, key, namespace=common.namespace, account=KUBELET_PLUGIN)
     if common.openshift:
         accounts = [KUBELET_PLUGIN, *([COMPUTE_DOMAIN_DAEMON] if inputs.controller else [])]
         yield scc("nvidia-dra-driver", common.namespace, accounts=accounts)
@@ -68,6 +67,23 @@ def objects(inputs: DraDriverInputs) -> Iterator[Body]:
     yield daemonset(common, NAME, pod(inputs), deploy=deploy, labels=LABELS, pod_labels=LABELS)
     if inputs.controller:
         yield controller(inputs, inputs.controller)
+
+
+def identities(inputs: DraDriverInputs) -> Iterator[Body]:
+    """The accounts of the driver's programs, and of the daemons that carry compute domains, with their rights."""
+    space, domains = inputs.common.namespace, inputs.compute_domains is not None
+    yield from access(KUBELET_PLUGIN, space, **rights(KUBELET_PLUGIN, domains=domains), labels=LABELS)
+    mps = inputs.gpus and inputs.feature_gates.get("MPSSupport")
+    for what, on in (("driver-validation", inputs.gpus), ("mps", mps)):
+        if on:
+            name = f"{KUBELET_PLUGIN}-{what}"
+            yield from grant(name, KUBELET_PLUGIN, space, labels=LABELS, **rights(name))
+    if inputs.controller:
+        elects = dict(inputs.controller.env).get("LEADER_ELECTION_ENABLED") == "true"
+        yield from access(CONTROLLER, space, **rights(CONTROLLER, elects=elects), labels=CONTROLLER_LABELS)
+        labels = {**DRIVER, keys.COMPONENT: DAEMON}
+        yield from access(COMPUTE_DOMAIN_DAEMON, space, labels=labels)
+        yield from grant(DAEMON, COMPUTE_DOMAIN_DAEMON, space, labels=labels, **rights(DAEMON))
 
 
 def classes(inputs: DraDriverInputs) -> Iterator[Body]:

@@ -5,7 +5,7 @@ those of node pools with a driver of their own. They are updated by deleting pod
 Kubernetes itself: a driver can't be replaced under running workloads.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 
 from ...api import keys
 from ...model import Body
@@ -14,6 +14,7 @@ from ..parts.common_inputs import Common
 from ..parts.daemonset import daemonset, with_revision
 from ..parts.kube import config_map
 from ..parts.operand import operand_access
+from ..parts.pod import Pod
 from ..scripts import script
 from .driver_features import toolkit_labels
 from .driver_inputs import DriverInputs
@@ -21,7 +22,7 @@ from .driver_pod import MAIN, component, pod
 from .driver_pools_inputs import NAME as DAEMONSET
 from .driver_settings_inputs import ACCOUNT as NAME
 from .driver_settings_inputs import DriverCommon, DriverPod
-from .driver_volumes import ENTRYPOINT, trusted_authorities
+from .driver_volumes import ENTRYPOINT, HOST_MANAGER, trusted_authorities
 
 
 class Driver(Component[DriverInputs]):
@@ -41,11 +42,11 @@ class Driver(Component[DriverInputs]):
 
 def daemonsets(inputs: DriverInputs) -> Iterator[Body]:
     """The DaemonSets of the cluster's driver, and those of node pools that have their own."""
-    others = [pool.owner for pool in inputs.pools]
+    common, settings, others = inputs.common, inputs.settings, [pool.owner for pool in inputs.pools]
     for target in inputs.pods:
-        yield driver_daemonset(inputs.common, inputs.settings, target, others)
+        yield driver_daemonset(common, settings, target, pod(common, settings, target, others))
     for pool in inputs.pools:
-        yield driver_daemonset(inputs.common, pool.settings, pool.pod)
+        yield driver_daemonset(common, pool.settings, pool.pod, pod(common, pool.settings, pool.pod))
 
 
 def startup_probe(common: Common, labels: Mapping[str, str]) -> Body:
@@ -54,25 +55,28 @@ def startup_probe(common: Common, labels: Mapping[str, str]) -> Body:
     return config_map(ENTRYPOINT, common.namespace, {"startup-probe.sh": text}, labels=labels)
 
 
-def driver_daemonset(common: Common, settings: DriverCommon, target: DriverPod, others: Sequence[str] = ()) -> Body:
-    """The DaemonSet of TARGET, on nodes whose driver is not one of OTHERS."""
-    labels, of_pod = driver_labels(settings, target)
+def driver_daemonset(
+    common: Common,
+    settings: DriverCommon,
+    target: DriverPod,
+    template: Pod,
+    *,
+    labels: Mapping[str, str] | None = None,
+    pod_labels: Mapping[str, str] | None = None,
+    notes: Mapping[str, str] | None = None,
+) -> Body:
+    """The DaemonSet for TARGET, which runs TEMPLATE. LABELS, POD_LABELS and NOTES, on pods, are the driver's own."""
+    shared = {**component(settings), "nvidia.com/precompiled": str(settings.precompiled).lower(), **target.labels}
+    built, of_pod = toolkit_labels(target.toolkit) if target.toolkit else ({}, {})
     return daemonset(
         common,
         target.name,
-        pod(common, settings, target, others),
+        template,
         app=target.app,
-        deploy="driver",
-        labels=labels,
-        pod_labels=of_pod,
+        deploy="vgpu-manager" if settings.type == HOST_MANAGER else "driver",
+        labels={**shared, **built, **(labels or {})},
+        pod_labels={**shared, **of_pod, **(pod_labels or {})},
         annotations={keys.SCC: target.account},
-        pod_annotations={"kubectl.kubernetes.io/default-container": MAIN},
+        pod_annotations={"kubectl.kubernetes.io/default-container": MAIN, **(notes or {})},
         update="on-delete",
     )
-
-
-def driver_labels(settings: DriverCommon, target: DriverPod) -> tuple[dict[str, str], dict[str, str]]:
-    """The labels of the DaemonSet for TARGET, and those of its pods."""
-    common = {**component(settings), "nvidia.com/precompiled": str(settings.precompiled).lower(), **target.labels}
-    own, of_pod = toolkit_labels(target.toolkit) if target.toolkit else ({}, {})
-    return {**common, **own}, {**common, **of_pod}

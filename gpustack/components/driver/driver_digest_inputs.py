@@ -17,7 +17,7 @@ from ...policy.language.driver import NvidiaDriver
 from ...policy.language.spec import ClusterPolicySpec
 from ..parts.common_inputs import image, pairs
 from .driver_files_inputs import Files, HostFile
-from .driver_pools_inputs import Target
+from .driver_pools_inputs import Target, openshift_version
 from .driver_settings_inputs import DriverPod
 from .driver_view import DriverView
 
@@ -34,32 +34,23 @@ Value = str | bool | Sequence[str] | Records
 
 def digest(fields: Mapping[str, Value]) -> str:
     """The digest of FIELDS, those that are empty left out."""
-    text = "".join(f"{name}:{printed(value)}" for name, value in sorted(fields.items()) if not empty(value))
+    text = ""
+    for name, value in sorted(fields.items()):
+        if value.records if isinstance(value, Records) else value:
+            text += f"{name}:{printed(value)}"
     return str(fnv1a(text.encode()))
-
-
-def empty(value: Value) -> bool:
-    """Whether VALUE counts as not set."""
-    return not (value.records if isinstance(value, Records) else value)
 
 
 def printed(value: Value) -> str:
     """VALUE as the operator's printer shows it, with its type in Go."""
-    if isinstance(value, Records):
-        return f"([]config.{value.type})[{' '.join(record(each) for each in value.records)}]"
-    if isinstance(value, str | bool):
-        return scalar(value)
-    return f"([]string)[{' '.join(value)}]"
-
-
-def record(fields: Mapping[str, str | bool]) -> str:
-    """One record, in the order of its fields."""
-    return "{" + " ".join(f"{name}:{scalar(value)}" for name, value in fields.items()) + "}"
-
-
-def scalar(value: str | bool) -> str:
-    """A text or a switch."""
-    return f"(bool){str(value).lower()}" if isinstance(value, bool) else f"(string){value}"
+    if isinstance(value, bool):
+        return f"(bool){str(value).lower()}"
+    if isinstance(value, str):
+        return f"(string){value}"
+    if not isinstance(value, Records):
+        return f"([]string)[{' '.join(value)}]"
+    records = (" ".join(f"{name}:{printed(item)}" for name, item in each.items()) for each in value.records)
+    return f"([]config.{value.type})[{' '.join(f'{{{each}}}' for each in records)}]"
 
 
 def fnv1a(data: bytes) -> int:
@@ -131,7 +122,7 @@ def of_openshift(own: ClusterPolicySpec, target: Target) -> dict[str, Value]:
     facts = own.cluster.openshift
     if facts is None:
         return {}
-    values: dict[str, Value] = {"OpenshiftVersion": ".".join((facts.version or "").split(".")[:2])}
+    values: dict[str, Value] = {"OpenshiftVersion": openshift_version(own)}
     if not own.driver.usePrecompiled:
         proxy, toolkit = facts.proxy, target.toolkit
         values |= {"HTTPProxy": proxy.httpProxy or "", "HTTPSProxy": proxy.httpsProxy or ""}

@@ -5,17 +5,21 @@ The container that installs the modules leaves its sources and its entry point i
 builds there, with headers and compiler of exactly the node's kernel. So there is a DaemonSet per RHCOS version. Where
 the image for a version is missing, the sidecar runs the installing container's own image, which then builds without the
 toolkit, as the operator's does.
+
+Then the init container that clears a node of the driver before.
 """
 
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from ..parts.pod import PRIVILEGED_S0, Container, Env, Volume, exec_probe
+from ..parts.common_inputs import Common
+from ..parts.daemonset import host_root
+from ..parts.pod import PRIVILEGED, PRIVILEGED_S0, Container, Env, Volume, exec_probe
 from ..scripts import argument
 from .driver_files_inputs import Part
 from .driver_pools_inputs import DriverToolkit
-from .driver_settings_inputs import DriverCommon, DriverPod, Module
-from .driver_volumes import DEV_LOG, MELLANOX, RUN_NVIDIA, VAR_LOG, mount_files
+from .driver_settings_inputs import DriverCommon, DriverPod, Manager, Module
+from .driver_volumes import DEV_LOG, HOST_SYS, MELLANOX, RUN_NVIDIA, VAR_LOG, mount_files
 
 WAIT_AND_INSTALL = (
     "until [ -d /run/nvidia/driver/usr/src ] && lsmod | grep -q '^nvidia '; do "
@@ -180,3 +184,33 @@ def toolkit_labels(toolkit: DriverToolkit) -> tuple[dict[str, str], dict[str, st
     if not toolkit.image:
         pod["openshift.driver-toolkit.rhcos-image-missing"] = "true"
     return {**pod, "openshift.driver-toolkit.rhcos": toolkit.rhcos}, pod
+
+
+EVICTION = ("ENABLE_GPU_POD_EVICTION", "ENABLE_AUTO_DRAIN")
+"""The variables that tell a driver manager to evict (reconciler.md D1)."""
+
+
+def clear_node(common: Common, manager: Manager, resources: Mapping[str, Any] | None) -> Container:
+    """The init container that clears a node for virtual machines (operator.md 7.11, 7.14): it unloads the driver that
+    containers used. Nodes change what they serve by hand and while nothing runs on them, so it neither evicts nor
+    drains, unless the policy's `driverManager.env` says so. RESOURCES are those of the component that it runs in.
+    """
+    env = Env().field("NODE_NAME", "spec.nodeName").set("NVIDIA_VISIBLE_DEVICES", "void")
+    env.set("ENABLE_GPU_POD_EVICTION", False).set("ENABLE_AUTO_DRAIN", False)
+    env.field("OPERATOR_NAMESPACE", "metadata.namespace")
+    return uninstaller(common, manager, env.policy(manager.env), resources)
+
+
+def uninstaller(common: Common, manager: Manager, env: Env, resources: Mapping[str, Any] | None) -> Container:
+    """MANAGER's container with its environment ENV."""
+    command = ["driver-manager"]
+    container = Container("k8s-driver-manager", manager.image, manager.pull_policy, command, ["uninstall_driver"], env)
+    container.security, container.resources = PRIVILEGED, resources
+    container.mount(RUN_NVIDIA, "/run/nvidia", propagation="Bidirectional")
+    container.mount(host_root(common), "/host", read_only=True, propagation="HostToContainer")
+    return container.mount(HOST_SYS, "/sys")
+
+
+def evicts(manager: Manager) -> bool:
+    """Whether the policy tells MANAGER to evict or to drain."""
+    return any(name in EVICTION and value.lower() not in ("", "false") for name, value in manager.env)

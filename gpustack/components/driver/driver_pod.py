@@ -14,8 +14,7 @@ from ..parts.common_inputs import Common
 from ..parts.daemonset import set_host_root
 from ..parts.pod import PRIVILEGED_S0, Container, Env, Pairs, Pod, Volume, exec_probe
 from .driver_digest_inputs import Records, Value, digest, mounts, variables, volumes
-from .driver_features import build_with_toolkit, features, secret_env, toolkit_env, without_image
-from .driver_manager import uninstaller
+from .driver_features import build_with_toolkit, features, secret_env, toolkit_env, uninstaller, without_image
 from .driver_settings_inputs import DriverCommon, DriverPod
 from .driver_volumes import (
     HOST_MANAGER,

@@ -15,7 +15,7 @@ from ...policy.language.spec import ClusterPolicySpec
 from ..parts.common_inputs import Inputs, Pairs, dump, image, pairs, pull_policy
 from ..refusals import refused
 from .driver_files_inputs import SECTION, SUSE_IDS, SUSE_MODULES, Files, HostFile, Use, files, ordered, subscriptions
-from .driver_pools_inputs import NAME, DriverToolkit, Target
+from .driver_pools_inputs import NAME, DriverToolkit, Target, openshift_version
 from .driver_view import DriverView
 
 PROBE_NUMBERS = ("initialDelaySeconds", "timeoutSeconds", "periodSeconds", "successThreshold", "failureThreshold")
@@ -130,7 +130,7 @@ def openshift(spec: ClusterPolicySpec) -> dict[str, Any]:
     # In the operator's order, as is that of drivers (driver/nvidia_drivers_inputs.py).
     named = {"HTTPS_PROXY": proxy.httpsProxy, "HTTP_PROXY": proxy.httpProxy, "NO_PROXY": proxy.noProxy}
     return {
-        "openshift_version": ".".join((facts.version or "").split(".")[:2]),
+        "openshift_version": openshift_version(spec),
         "proxy": tuple((spelt, value) for name, value in named.items() if value for spelt in (name, name.lower())),
         "trusted_ca": bool(proxy.trustedCA.name),
     }

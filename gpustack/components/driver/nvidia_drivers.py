@@ -7,17 +7,15 @@ operator's names; and the ConfigMap of the startup probe, over which the operato
 
 from collections.abc import Iterator
 
-from ...api import keys
 from ...model import Body
 from ..component import Component
-from ..parts.common_inputs import Common
-from ..parts.daemonset import daemonset, with_revision
+from ..parts.daemonset import with_revision
 from ..parts.operand import operand_access
-from .driver import driver_labels, startup_probe
-from .driver_pod import MAIN, component, pod
-from .driver_settings_inputs import ACCOUNT, DriverPod
+from .driver import driver_daemonset, startup_probe
+from .driver_pod import component, pod
+from .driver_settings_inputs import ACCOUNT
 from .driver_volumes import HOST_MANAGER, trusted_authorities
-from .nvidia_drivers_inputs import NvidiaDriverInputs, NvidiaDriversInputs
+from .nvidia_drivers_inputs import NvidiaDriversInputs
 
 STATE = {"nvidia.com/gpu-operator.state": "state-driver"}
 """The operator's label on everything that belongs to an NVIDIADriver."""
@@ -43,35 +41,21 @@ class NvidiaDrivers(Component[NvidiaDriversInputs]):
 
 
 def daemonsets(inputs: NvidiaDriversInputs) -> Iterator[Body]:
-    """The DaemonSets of all drivers."""
+    """The DaemonSets of all drivers. HOST_ROOT is not set: only the volume follows `hostPaths.rootFS` (10.3)."""
+    common, whole = inputs.common, inputs.common.traits.driver_labels_on_daemonset
     for driver in inputs.drivers:
+        settings, notes = driver.settings, driver.annotations
+        own = common.model_copy(
+            update={
+                "labels": {},
+                "annotations": notes if whole else {},
+                "priority_class": driver.priority_class,
+                "tolerations": driver.tolerations,
+                "security_context": driver.security_context,
+                "root_fs": "/",
+            }
+        )
+        labels = {**STATE, **driver.labels} if whole else STATE
         for target in driver.pods:
-            yield driver_daemonset(inputs.common, driver, target)
-
-
-def driver_daemonset(common: Common, driver: NvidiaDriverInputs, target: DriverPod) -> Body:
-    """The DaemonSet of DRIVER for TARGET. HOST_ROOT is not set: only the volume follows `hostPaths.rootFS` (10.3)."""
-    labels, of_pod = driver_labels(driver.settings, target)
-    whole = common.traits.driver_labels_on_daemonset
-    own = common.model_copy(
-        update={
-            "labels": {},
-            "annotations": driver.annotations if whole else {},
-            "priority_class": driver.priority_class,
-            "tolerations": driver.tolerations,
-            "security_context": driver.security_context,
-            "root_fs": "/",
-        }
-    )
-    return daemonset(
-        own,
-        target.name,
-        pod(common, driver.settings, target),
-        app=target.app,
-        deploy="vgpu-manager" if driver.settings.type == HOST_MANAGER else "driver",
-        labels={**labels, **STATE, **(driver.labels if whole else {})},
-        pod_labels={**of_pod, **driver.labels},
-        annotations={keys.SCC: target.account},
-        pod_annotations={"kubectl.kubernetes.io/default-container": MAIN, **({} if whole else driver.annotations)},
-        update="on-delete",
-    )
+            template, more = pod(common, settings, target), {} if whole else notes
+            yield driver_daemonset(own, settings, target, template, labels=labels, pod_labels=driver.labels, notes=more)

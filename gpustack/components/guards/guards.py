@@ -7,7 +7,7 @@ feature discovery and the controller of compute domains, is held to the labels t
 
 What can't be compared is not granted: an Eviction names no node, so no account has the right where the reconciler
 evicts (rights.yaml). The reconciler's own policy, that over NodeFeature objects and that over ResourceSlices are beside
-the rights that they bound (reconciler/guards.py, nfd.py, dra_rights.py).
+the rights that they bound (reconciler/guards.py, nfd.py, dra_driver.yaml).
 """
 
 from collections.abc import Iterable, Iterator

@@ -3,12 +3,13 @@
 Which parts run is asked of the parts themselves, so that a guard names an account exactly where there is one.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, Literal
 
 from ...api import keys
 from ...cluster.resolve import Cluster
 from ...gitops.reads import writing
+from ...model import FindingsError
 from ...policy.language import guards
 from ...policy.language.spec import ClusterPolicySpec
 from ..dra.dra_driver_inputs import DraDriverInputs
@@ -19,7 +20,7 @@ from ..mig.mig_manager_inputs import MigManagerInputs
 from ..nfd.nfd_inputs import KATA_PLUGIN, NfdInputs, namespaced_labels
 from ..nfd.node_labels_inputs import NodeLabelsInputs
 from ..parts.common_inputs import Inputs
-from ..parts.running import running
+from ..registry import REGISTRY
 from ..sandbox.sandbox_inputs import KataDevicePluginInputs, VfioManagerInputs, VgpuManagerInputs
 from ..validator.validator_inputs import ValidatorInputs
 
@@ -177,3 +178,14 @@ def discovery(spec: ClusterPolicySpec, parts: dict[str, Any]) -> Discovery | Non
         namespaces=nfd.installation.label_namespaces,
         steering=tuple(sorted({*ours, *namespaced_labels(spec)})),
     )
+
+
+def running(spec: ClusterPolicySpec, modules: Iterable[str]) -> dict[str, Any]:
+    """The inputs of MODULES, None for a component that is off, or that can't be rendered: it says why itself."""
+    entries, inputs = {entry.module: entry for entry in REGISTRY}, dict[str, Any]()
+    for module in modules:
+        try:
+            inputs[module] = entries[module].inputs(spec)
+        except FindingsError:
+            inputs[module] = None
+    return inputs

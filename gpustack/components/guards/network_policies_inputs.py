@@ -7,7 +7,7 @@ from ...cluster.resolve import Cluster
 from ...policy.language import reconciler
 from ...policy.language.spec import ClusterPolicySpec
 from ..parts.common_inputs import Inputs
-from ..parts.running import running
+from .guards_inputs import running
 
 RECONCILER = "gpustack-reconciler"
 EXPORTERS = {

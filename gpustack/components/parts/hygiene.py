@@ -18,12 +18,12 @@ from ...text.quantities import canonical
 PODS = {kind: path for (_, kind), (path,) in object_kinds.grouped("pods").items()}
 """Where a kind has its PodSpec."""
 EACH = "*"
-SINGLE = ("averageValue", "value")
+SINGLE = ("averageValue", "value", "sizeLimit", "divisor")
 MARKS = ('"resources"', '"sizeLimit"', '"overhead"', '"divisor"')
-FIELD = ("valueFrom", "resourceFieldRef", "divisor")
 GROUPS = ("", "apps", "autoscaling", "node.k8s.io")
 AMOUNTS = object_kinds.paths(object_kinds.facts()["amounts"])
-"""Where a kind has amounts, by resource or a single one."""
+(POD_AMOUNTS,) = object_kinds.paths(object_kinds.facts()["pod_amounts"]).values()
+"""Where a kind, and where a PodSpec has amounts, by resource or a single one."""
 
 
 def clean(body: Body) -> Body:
@@ -48,10 +48,10 @@ def with_quantities(body: Body) -> Body:
 
     Only in kinds of Kubernetes itself: what a custom resource holds is its controller's to say.
     """
-    changed: Body = body
-    if body["kind"] in PODS:
-        changed = _at(body, PODS[body["kind"]], _pod)
-    for path in AMOUNTS.get(body["kind"], ()) if body["apiVersion"].rpartition("/")[0] in GROUPS else ():
+    kind, changed = body["kind"], body
+    paths = [(*PODS[kind], *path) for path in POD_AMOUNTS] if kind in PODS else []
+    paths += AMOUNTS.get(kind, ()) if body["apiVersion"].rpartition("/")[0] in GROUPS else ()
+    for path in paths:
         changed = _at(changed, path, _amount if path[-1] in SINGLE else _amounts)
     return changed
 
@@ -65,31 +65,6 @@ def _at(value: Any, path: tuple[str, ...], change: Any) -> Any:
     if not isinstance(value, dict) or path[0] not in value:
         return value
     return {**value, path[0]: _at(value[path[0]], path[1:], change)}
-
-
-def _pod(spec: Any) -> Any:
-    if not isinstance(spec, dict):
-        return spec
-    changed = {
-        key: [_at(item, ("resources",), _resources) for item in spec[key]]
-        for key in ("initContainers", "containers")
-        if isinstance(spec.get(key), list)
-    }
-    for key in ("initContainers", "containers"):
-        if key in changed:
-            changed[key] = _at(changed[key], (EACH, "env", EACH, *FIELD), _amount)
-    if isinstance(spec.get("volumes"), list):
-        volumes = _at(spec["volumes"], (EACH, "emptyDir", "sizeLimit"), _amount)
-        for part in ("requests", "limits"):
-            volumes = _at(volumes, (EACH, "ephemeral", "volumeClaimTemplate", "spec", "resources", part), _amounts)
-        volumes = _at(volumes, (EACH, "downwardAPI", "items", EACH, *FIELD[1:]), _amount)
-        steps = (EACH, "projected", "sources", EACH, "downwardAPI", "items", EACH, *FIELD[1:])
-        changed["volumes"] = _at(volumes, steps, _amount)
-    return _at(_at({**spec, **changed}, ("resources",), _resources), ("overhead",), _amounts)
-
-
-def _resources(resources: Any) -> Any:
-    return _at(_at(resources, ("requests",), _amounts), ("limits",), _amounts)
 
 
 def _amounts(amounts: Any) -> Any:

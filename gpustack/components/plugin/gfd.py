@@ -8,8 +8,7 @@ from ..parts.daemonset import RUN_NVIDIA, daemonset
 from ..parts.operand import main_container, operand_access, operand_pod
 from ..parts.pod import Env, Pod, Volume
 from ..parts.validation import toolkit_wait
-from .config_manager import CONFIG_FILE, add_config_manager
-from .device_plugin import mig_env
+from .device_plugin import CONFIG_FILE, add_config_manager, mig_env
 from .plugin_inputs import GfdInputs
 
 NAME = "gpu-feature-discovery"

@@ -14,8 +14,7 @@ from ..parts.operand import main_container, operand_pod
 from ..parts.pod import Env, Pod
 from ..parts.validation import toolkit_wait
 from . import device_plugin
-from .config_manager import CONFIG_FILE, add_config_manager
-from .device_plugin import mig_env, mps_root, mps_shm
+from .device_plugin import CONFIG_FILE, add_config_manager, mig_env, mps_root, mps_shm
 from .plugin_inputs import MpsInputs
 
 NAME = "nvidia-device-plugin-mps-control-daemon"

@@ -10,9 +10,9 @@ from ...cluster.pool import Workload
 from ...cluster.resolve import Cluster
 from ...policy.language.sandbox import KataManagerConfig
 from ...policy.language.spec import ClusterPolicySpec
-from ..driver.driver_files_inputs import config_map_keys
-from ..driver.driver_pools_inputs import VGPU_MANAGER, DriverToolkit, Target, openshift_version, targets
-from ..driver.driver_settings_inputs import Manager, driver_manager
+from ..driver.driver_files_inputs import Mounted, keyed
+from ..driver.driver_pools_inputs import VGPU_MANAGER, openshift_version, targets
+from ..driver.driver_settings_inputs import DriverPod, Manager, driver_manager
 from ..driver.driver_view import DriverView
 from ..parts.common_inputs import Inputs, OperandInputs, Pairs, dump, image, operand, pairs, served
 from ..plugin.configs_inputs import config_text, vgpu_config_map
@@ -36,32 +36,20 @@ def vfio_manager(cluster: Cluster) -> VfioManagerInputs | None:
     return VfioManagerInputs(**{**shared, "pull_secrets": secrets}, manager=manager)
 
 
-class VgpuManagerPod(Inputs):
-    """What one DaemonSet runs, and where. `app` is its label and selector."""
-
-    name: str
-    app: str
-    node_selector: dict[str, str] = {}
-    image: str
-    toolkit: DriverToolkit | None = None
-
-
 class VgpuManagerInputs(OperandInputs):
-    """`manager` clears the node first; `modules` is a ConfigMap of kernel module parameters with its `module_keys`, ""
-    for none. `toolkit_resources` are those of the driver toolkit's sidecar, which is told of `gds` and `gdrcopy` as the
-    driver's is. `image` is that of the first pod.
+    """`manager` clears the node first. `toolkit_resources` are those of the driver toolkit's sidecar, which is told of
+    `gds` and `gdrcopy` as the driver's is. `image` is that of the first pod; their `files` are parameters of kernel
+    modules.
 
     Without node pools there are no `pods`: rights are there, and nothing runs.
     """
 
     manager: Manager
-    modules: str = ""
-    module_keys: tuple[str, ...] = ()
     openshift_version: str = ""
     toolkit_resources: dict[str, Any] | None = None
     gds: bool = False
     gdrcopy: bool = False
-    pods: tuple[VgpuManagerPod, ...] = ()
+    pods: tuple[DriverPod, ...] = ()
 
 
 def vgpu_manager(cluster: Cluster) -> VgpuManagerInputs | None:
@@ -76,29 +64,27 @@ def vgpu_manager(cluster: Cluster) -> VgpuManagerInputs | None:
     shared = operand(spec, section, "vgpuManager")
     traits = shared["common"].traits
     modules = (section.kernelModuleConfig.name or "") if traits.vgpu_manager_module_config else ""
-    path = "vgpuManager.kernelModuleConfig.name"
+    to = Mounted("modules", "kernel-module-config", "/drivers", ("driver",))
+    files = (keyed(spec, modules, "vgpuManager.kernelModuleConfig.name", to),) if modules else ()
     secrets = (*(section.driverManager.imagePullSecrets or ()), *shared["pull_secrets"])
     return VgpuManagerInputs(
         **{**shared, "pull_secrets": secrets},
         manager=driver_manager(spec, section.driverManager, "vgpuManager.driverManager"),
-        modules=modules,
-        module_keys=tuple(config_map_keys(spec, modules, path)) if modules else (),
         openshift_version=openshift_version(spec),
         toolkit_resources=dump(spec.driver.resources),
         gds=bool(spec.gds.enabled),
         gdrcopy=bool(spec.gdrcopy.enabled),
-        pods=tuple(vgpu_manager_pod(spec, target) for target in targets(DriverView.section(cluster), VGPU_MANAGER)),
-    )
-
-
-def vgpu_manager_pod(spec: ClusterPolicySpec, target: Target) -> VgpuManagerPod:
-    """The pod for TARGET, with the image for its OS."""
-    return VgpuManagerPod(
-        name=target.name,
-        app=target.app,
-        node_selector=target.node_selector,
-        image=image(spec, spec.vgpuManager, "vgpuManager", suffix=target.os.tag),
-        toolkit=target.toolkit,
+        pods=tuple(
+            DriverPod(
+                name=target.name,
+                app=target.app,
+                node_selector=target.node_selector,
+                image=image(spec, section, "vgpuManager", suffix=target.os.tag),
+                files=files,
+                toolkit=target.toolkit,
+            )
+            for target in targets(DriverView.section(cluster), VGPU_MANAGER)
+        ),
     )
 
 

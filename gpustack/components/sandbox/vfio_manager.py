@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from ...model import Body
 from ..component import Component
-from ..driver.driver_manager import clear_node, evicts
+from ..driver.driver_features import clear_node, evicts
 from ..driver.driver_volumes import HOST_SYS, RUN_NVIDIA
 from ..parts.daemonset import daemonset, host_root
 from ..parts.kube import config_map

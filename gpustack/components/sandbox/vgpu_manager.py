@@ -11,15 +11,14 @@ from ...api import keys
 from ...model import Body
 from ..component import Component
 from ..driver import driver_features
-from ..driver.driver_files_inputs import TAKEN
-from ..driver.driver_manager import clear_node, evicts
+from ..driver.driver_features import clear_node, evicts
 from ..driver.driver_pools_inputs import DriverToolkit
-from ..driver.driver_volumes import DEV_LOG, FIRMWARE, FIRMWARE_PATH, HOST_SYS, OS_RELEASE, RUN_NVIDIA
-from ..parts.common_inputs import named_after
+from ..driver.driver_settings_inputs import DriverPod
+from ..driver.driver_volumes import DEV_LOG, FIRMWARE, FIRMWARE_PATH, HOST_SYS, OS_RELEASE, RUN_NVIDIA, mount_files
 from ..parts.daemonset import daemonset, host_root
 from ..parts.operand import operand_access
 from ..parts.pod import PRIVILEGED_S0, Container, Env, Pod, Volume
-from .sandbox_inputs import VgpuManagerInputs, VgpuManagerPod
+from .sandbox_inputs import VgpuManagerInputs
 
 NAME = "nvidia-vgpu-manager"
 MAIN = "nvidia-vgpu-manager-ctr"
@@ -51,7 +50,7 @@ class VgpuManager(Component[VgpuManagerInputs]):
             )
 
 
-def pod(inputs: VgpuManagerInputs, target: VgpuManagerPod) -> Pod:
+def pod(inputs: VgpuManagerInputs, target: DriverPod) -> Pod:
     """The manager's pod. It shares the node's processes and memory: the manager runs a process per vGPU."""
     main = manager(inputs, target)
     containers = [main, sidecar(inputs, main, target.toolkit)] if target.toolkit else [main]
@@ -72,7 +71,7 @@ def pod(inputs: VgpuManagerInputs, target: VgpuManagerPod) -> Pod:
     )
 
 
-def manager(inputs: VgpuManagerInputs, target: VgpuManagerPod) -> Container:
+def manager(inputs: VgpuManagerInputs, target: DriverPod) -> Container:
     """The container that installs the host driver and runs its daemons."""
     env = Env().appended()
     if inputs.openshift_version:
@@ -90,10 +89,7 @@ def manager(inputs: VgpuManagerInputs, target: VgpuManagerPod) -> Container:
     container.mount(RUN_NVIDIA, "/run/nvidia", propagation="Bidirectional").mount(OS_RELEASE, "/host-etc/os-release")
     container.mount(VFIO, VFIO.path).mount(CGROUP, CGROUP.path)
     mount_shared(container)
-    name = named_after(inputs.modules, "kernel-module-config", TAKEN)
-    parameters = Volume.config_map(name, inputs.modules, items={key: key for key in inputs.module_keys})
-    for key in inputs.module_keys:
-        container.mount(parameters, f"/drivers/{key}", read_only=True, sub_path=key)
+    mount_files(container, "driver", target)
     return container
 
 

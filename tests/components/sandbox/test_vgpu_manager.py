@@ -91,7 +91,7 @@ def test_kernel_module_parameters() -> None:
     assert found["readOnly"]
     assert found["subPath"] == "nvidia.conf"
     assert found["from"]["configMap"]["name"] == "modules"
-    assert inputs(**sections, release="v25.10.1").module_keys == ()
+    assert [pod.files for pod in inputs(**sections, release="v25.10.1").pods] == [()]
 
 
 def test_the_environment_of_the_policy_wins() -> None:
