@@ -7,10 +7,10 @@ crash, does not hit what replaced them (reconciler.md I11).
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from itertools import pairwise
 
 from ...api import keys
 from ...api.pods import Pod
@@ -56,54 +56,40 @@ def enter(known: Snapshot, view: View, operation: Operation, act: Act) -> PatchN
     labels: dict[str, str | None] = {}
     notes: dict[str, str | None] = {}
     changes: Changes = {"phase": "Acting", "step": act}
-    seconds = operation.finish.driverSeconds
-    if act == "mig":
-        seconds = operation.finish.migSeconds
-        labels, changes["restarted"] = _command(known, view, operation)
-        changes |= {"heard": "", "heardAt": known.now}
-    elif act == "mode":
+    seconds = 0 if act == "mig" else operation.finish.driverSeconds
+    if act == "mode":
         labels = _swap(view, operation)
     elif act == "health":
         seconds, changes["boot"] = operation.finish.requestSeconds, view.node.status.nodeInfo.bootID
         notes = {keys.REQUESTED: operation.target.request}
     elif act == "install":
         labels = _first_labels(view, operation)
-        if operation.target.mig:
-            command, changes["restarted"] = _command(known, view, operation)
-            changes |= {"heard": "", "heardAt": known.now}
-            labels |= command
-            seconds += operation.finish.migSeconds
+        # The first driver must find it: it would evict by itself.
+        notes = labeller.upgrade_annotation(view, view.policy) if view.policy else {}
+    if act == "mig" or (act == "install" and operation.target.mig):
+        command, changes["restarted"] = _command(known, view, operation)
+        changes |= {"heard": "", "heardAt": known.now}
+        labels |= command
+        seconds += operation.finish.migSeconds
     if operation.acted is None or operation.returnable or operation.phase == "Quarantine":
         changes["acted"] = known.now
-    admits = "" if view.operation and view.operation.id == operation.id else operation.id
-    patch = move(
-        known, view, operation, f"{act}: {operation.target}", seconds=seconds, labels=labels, admits=admits, **changes
-    )
-    if act == "install" and view.policy:  # the first driver must find it: it would evict by itself
-        notes = dict(labeller.upgrade_annotation(view, view.policy))
-    return dataclasses.replace(patch, annotations={**patch.annotations, **notes})
+    why, admits = f"{act}: {operation.target}", operation.id
+    if view.operation and view.operation.id == operation.id:
+        admits = ""
+    return move(known, view, operation, why, seconds=seconds, labels=labels, notes=notes, admits=admits, **changes)
 
 
 def following(operation: Operation) -> Act | None:
-    """The act after the one that OPERATION is at."""
-    acts = list(operation.acts)
-    if operation.step not in acts:
-        return None  # a part of an install
-    position = acts.index(operation.step)
-    return acts[position + 1] if position + 1 < len(acts) else None
+    """The act after the one that OPERATION is at; None after the last, and for a part of an install."""
+    return next((after for done, after in pairwise(operation.acts) if done == operation.step), None)
 
 
 def act(known: Snapshot, view: View, operation: Operation) -> Progress:
     """How far the present act is, and what brings it on."""
-    if operation.step == "mig":
-        return _mig(known, view, operation)
     if operation.step == "mode":
         return DONE
-    if operation.step == "health":
-        return _requested(known, view, operation)
-    if operation.step == "install":
-        return _install(known, view, operation)
-    return _driver(known, view, operation, repair=operation.step == "repair" or operation.attempt > 1)
+    acts = {"mig": _mig, "health": _requested, "install": _install}
+    return acts.get(operation.step, _driver)(known, view, operation)
 
 
 def labels_lost(known: Snapshot, view: View, operation: Operation) -> PatchNode | None:
@@ -122,38 +108,34 @@ def labels_lost(known: Snapshot, view: View, operation: Operation) -> PatchNode 
 
 def settled(known: Snapshot, view: View, operation: Operation) -> bool:
     """Whether what the operation was for has come about after all."""
-    target = operation.target
-    pods = known.driver_pods.get(view.name, ())
-    if target.health:
+    pods, mig = known.driver_pods.get(view.name, ()), operation.target.mig
+    if operation.target.health:
         return True  # whether the fault has gone, and all works, is for verify.py
     if operation.finish.daemonSet and (outdated(view, pods) or not any(pod.ready for pod in pods)):
         return False
-    return not target.mig or (
-        view.labels.get(keys.MIG_CONFIG) == target.mig and view.labels.get(keys.MIG_STATE) == "success"
-    )
+    return not mig or view.cut_as(mig)
 
 
 def afterwards(known: Snapshot, view: View, operation: Operation) -> PatchNode | None:
     """The last part of an install where no MIG layout is wanted: tell the MIG manager what it begins with, as the
     operator does (L30). Where others label nodes, that is theirs too."""
     policy = view.policy
-    if not operation.install or policy is None or policy.spec.mig or not policy.spec.migManager:
+    if policy is None or not (operation.install and mig_capable(view)) or view.labels.get(keys.MIG_CONFIG):
         return None
-    if not (policy.spec.labelling and policy.spec.migDefault):
+    spec = policy.spec
+    if spec.mig or not (spec.migManager and spec.labelling and spec.migDefault):
         return None
-    if not mig_capable(view) or view.labels.get(keys.MIG_CONFIG):
-        return None
-    labels, manager = {keys.MIG_CONFIG: policy.spec.migDefault}, f"{keys.DEPLOY}mig-manager"
+    labels, manager = {keys.MIG_CONFIG: spec.migDefault}, f"{keys.DEPLOY}mig-manager"
     if not view.labels.get(manager) and "mig-manager" in labeller.components(view, policy):
         labels[manager] = "true"
-    why, seconds = f"mig: begins with {policy.spec.migDefault}", operation.finish.migSeconds
+    why, seconds = f"mig: begins with {spec.migDefault}", operation.finish.migSeconds
     return move(known, view, operation, why, phase="Acting", step="install", seconds=seconds, labels=labels)
 
 
 # --- driver and repair ------------------------------------------------------------------------------------------------
 
 
-def _driver(known: Snapshot, view: View, operation: Operation, *, repair: bool) -> Progress:
+def _driver(known: Snapshot, view: View, operation: Operation) -> Progress:
     """Delete the outdated driver pod, and in a repair the broken one, and wait for a current one that is ready."""
     pods = known.driver_pods.get(view.name, ())
     if view.barred("driver"):
@@ -165,31 +147,22 @@ def _driver(known: Snapshot, view: View, operation: Operation, *, repair: bool) 
     if not view.driver.newest:
         return Progress(reason=f"the DaemonSet controller has not seen {view.driver.object.name} yet")
     old = [pod for pod in outdated(view, pods) if not pod.terminating]
-    if repair:
-        old += [
-            pod
-            for pod in pods
-            if pod not in old and not pod.terminating and is_broken(pod) and _older(pod, operation.since)
-        ]
+    if operation.step == "repair" or operation.attempt > 1:
+        broken = [pod for pod in pods if is_broken(pod) and _older(pod, operation.since)]
+        old += [pod for pod in broken if pod not in old and not pod.terminating]
     if operation.restartOnly and any(digest(pod) != digest(view.driver.object) for pod in old):
         why = "what is rendered now would be installed anew: it needs the GPUs free"
         seconds = operation.finish.wait.timeoutSeconds
-        return Progress(
-            patch=move(
-                known, view, operation, why, phase="Held", step="", seconds=seconds, restartOnly=False, acted=None
-            )
-        )
+        changes: Changes = {"phase": "Held", "step": "", "restartOnly": False, "acted": None}
+        return Progress(patch=move(known, view, operation, why, seconds=seconds, **changes))
     deletions, refused = _deletions(known, view, old, "made from an older template, or broken")
     current = [pod for pod in pods if pod not in old and not pod.terminating]
     if not old and any(pod.ready for pod in current) and len(current) == len(pods):
         return DONE
     if not old and (why := next((text for pod in current if (text := crashed(pod))), "")):
         return Progress(failed=True, reason=why)
-    return Progress(
-        deletions=deletions,
-        reason=refused or _driver_reason(known, view, pods, current),
-        unanswered=_unanswered(known, view, current),
-    )
+    reason = refused or _driver_reason(known, view, pods, current)
+    return Progress(deletions=deletions, reason=reason, unanswered=_unanswered(known, view, current))
 
 
 def _unanswered(known: Snapshot, view: View, current: Sequence[Pod]) -> bool:
@@ -246,13 +219,10 @@ def _command(known: Snapshot, view: View, operation: Operation) -> tuple[dict[st
     The state is removed with the command, so that a success that is seen later answers this command and no earlier one
     (reconciler.md M3, I17). The manager acts on a change of the label and at its start, never on changed content (M4).
     """
-    labels: dict[str, str | None] = {}
-    if keys.MIG_STATE in view.labels:
-        labels[keys.MIG_STATE] = None
-    if view.labels.get(keys.MIG_CONFIG) != operation.target.mig:
-        labels[keys.MIG_CONFIG] = operation.target.mig
-        return labels, operation.restarted
-    return labels, known.now
+    labels: dict[str, str | None] = {keys.MIG_STATE: None} if keys.MIG_STATE in view.labels else {}
+    if view.labels.get(keys.MIG_CONFIG) == operation.target.mig:
+        return labels, known.now
+    return {**labels, keys.MIG_CONFIG: operation.target.mig}, operation.restarted
 
 
 def _mig(known: Snapshot, view: View, operation: Operation) -> Progress:
@@ -272,15 +242,13 @@ def _mig(known: Snapshot, view: View, operation: Operation) -> Progress:
         return Progress(patch=move(known, view, operation, why, heard=state, heardAt=known.now))
     silent = known.now - operation.heardAt
     if state == "failed" or (state != "rebooting" and silent >= MIG_SILENT_FOR):
+        why = f"the MIG manager says {state or 'nothing'}"
         if operation.restarts >= MIG_RESTARTS:
-            return Progress(
-                failed=True, reason=f"the MIG manager says {state or 'nothing'}, after {MIG_RESTARTS} restarts"
-            )
+            return Progress(failed=True, reason=f"{why}, after {MIG_RESTARTS} restarts")
         labels: dict[str, str | None] = {keys.MIG_STATE: None} if state else {}
-        why = f"the MIG manager says {state or 'nothing'}; it is restarted"
         changes: Changes = {"restarts": operation.restarts + 1, "restarted": known.now}
         changes |= {"heard": "", "heardAt": known.now}
-        return Progress(patch=move(known, view, operation, why, labels=labels, **changes))
+        return Progress(patch=move(known, view, operation, f"{why}; it is restarted", labels=labels, **changes))
     if not managers:
         return Progress(reason="waits for a MIG manager on the node")
     return Progress(reason=f"the MIG manager says {state or 'nothing yet'}")
@@ -292,12 +260,9 @@ def _mig(known: Snapshot, view: View, operation: Operation) -> Progress:
 def _swap(view: View, operation: Operation) -> dict[str, str | None]:
     """The labels of another mode: values that are ours go and come, foreign ones stay."""
     wanted = {f"{keys.DEPLOY}{name}" for name in operation.target.deploy}
-    labels: dict[str, str | None] = dict(operation.target.labels)
-    for key, value in view.labels.items():
-        if key.startswith(keys.DEPLOY) and key != keys.OPERANDS and value == "true" and key not in wanted:
-            labels[key] = None
-    labels.update({key: "true" for key in sorted(wanted) if not view.labels.get(key)})
-    return labels
+    removed: dict[str, str | None] = dict.fromkeys(key for key in view.deployed if key not in wanted)
+    added = {key: "true" for key in sorted(wanted) if not view.labels.get(key)}
+    return {**operation.target.labels, **removed, **added}
 
 
 def _first_labels(view: View, operation: Operation) -> dict[str, str | None]:
@@ -321,9 +286,8 @@ def _install(known: Snapshot, view: View, operation: Operation) -> Progress:
             current = [pod for pod in pods if not pod.terminating and pod not in outdated(view, pods)]
             if why := next((text for pod in current if (text := crashed(pod))), ""):
                 return Progress(failed=True, reason=why)
-            return Progress(
-                reason=_driver_reason(known, view, pods, current), unanswered=_unanswered(known, view, current)
-            )
+            reason = _driver_reason(known, view, pods, current)
+            return Progress(reason=reason, unanswered=_unanswered(known, view, current))
     if operation.target.mig:
         made = _mig(known, view, operation)
         if not made.done:

@@ -75,7 +75,7 @@ def _retry(
 def _cut(view: View, policy: NodePolicy, operation: Operation) -> dict[str, str]:
     """What is to be remembered of a node that OPERATION has cut, whatever became of it besides: by which content."""
     target = operation.target
-    if not target.mig or (view.labels.get(keys.MIG_CONFIG), view.labels.get(keys.MIG_STATE)) != (target.mig, "success"):
+    if not (target.mig and view.cut_as(target.mig)):
         return {}
     return remembered(view, policy.uid, policy.name, target.mig, target.mig_digest)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from ...api import keys
@@ -117,14 +117,9 @@ class Budget:
     """All limits that an admission must keep: of the pool, of its zones, and of the fleet; the smallest wins."""
 
     def __init__(
-        self,
-        views: Sequence[View],
-        policies: Iterable[NodePolicy],
-        admitting: Admitting,
-        stuck: Collection[str] = (),
+        self, views: Sequence[View], policies: Sequence[NodePolicy], admitting: Admitting, stuck: Collection[str] = ()
     ) -> None:
         members: dict[str, list[View]] = {}
-        policies = list(policies)
         uids = {policy.uid for policy in policies}
         for view in views:
             members.setdefault(_owner(view, uids), []).append(view)
@@ -138,12 +133,8 @@ class Budget:
         for policy in policies:
             of = members.get(policy.uid, [])
             self._pools[policy.uid] = Share.of(policy.name, policy.spec.upgrade, of, admitting, stuck)
-            opened = sum(
-                1
-                for view in of
-                if view.operation and view.operation.install and view.operation.phase != "Quarantine"
-                if view.node.uid not in stuck
-            )
+            at_work = (view.operation for view in of if view.node.uid not in stuck)
+            opened = sum(1 for each in at_work if each and each.install and each.phase != "Quarantine")
             self._installs[policy.uid] = (policy.spec.install.maxParallel or NO_LIMIT) - opened
             self._add_zones(policy, of, admitting)
 
@@ -151,12 +142,11 @@ class Budget:
         limit = policy.spec.upgrade.zoneMaxUnavailable
         if limit is None:
             return
+        limits = Limits(maxParallel=0, maxUnavailable=limit)
         for zone in {zone_of(view) for view in views}:
             inside = [view for view in views if zone_of(view) == zone]
-            limits = Limits(maxParallel=0, maxUnavailable=limit)
-            self._zones[policy.uid, zone] = Share.of(
-                f"{policy.name} in zone {zone or 'none'}", limits, inside, admitting
-            )
+            name = f"{policy.name} in zone {zone or 'none'}"
+            self._zones[policy.uid, zone] = Share.of(name, limits, inside, admitting)
 
     @property
     def shares(self) -> list[Share]:
@@ -174,8 +164,9 @@ class Budget:
 
     def take(self, view: View) -> None:
         """Count the node as taken."""
-        self._down_by_zone[zone_of(view)] += all(view.node.uid not in share.down for share in self._shares(view))
-        for share in self._shares(view):
+        shares = self._shares(view)
+        self._down_by_zone[zone_of(view)] += all(view.node.uid not in share.down for share in shares)
+        for share in shares:
             share.take(view)
 
     def installs(self, view: View) -> bool:

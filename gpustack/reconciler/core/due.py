@@ -150,23 +150,20 @@ def _install(view: View, policy: NodePolicy) -> Due:
             mig=mig.config if mig else "",
             mig_digest=mig.digest if mig else "",
             labels=dict(policy.spec.labels) if policy.spec.labelling else {},
-            deploy=labeller.components(view, policy) if policy.spec.labelling else [],
+            deploy=labeller.components(view, policy),
         ),
     )
 
 
 def swaps(known: Snapshot, view: View, policy: NodePolicy) -> dict[str, str]:
     """The labels whose change disturbs what runs on the node."""
-    swapped: dict[str, str] = {}
-    if not policy.spec.labelling:
-        return swapped
-    for key in labeller.SWAPPED:
-        wanted, current = policy.spec.labels.get(key, ""), view.labels.get(key, "")
-        if not wanted or wanted == current:
-            continue
-        if current or (key == keys.DRIVER_OWNER and known.driver_pods.get(view.name)):
-            swapped[key] = wanted
-    return swapped
+    labels = policy.spec.labels if policy.spec.labelling else {}
+    wanted = {key: labels[key] for key in labeller.SWAPPED if labels.get(key)}
+    return {
+        key: value
+        for key, value in wanted.items()
+        if value != view.labels.get(key) and labeller.disturbs(known, view, key)
+    }
 
 
 def _left_alone(view: View, policy: NodePolicy) -> Why | None:

@@ -15,7 +15,7 @@ from datetime import UTC, datetime, timedelta
 import msgspec
 
 from ...api import keys
-from ...api.node_policy import Breaker, NodePolicy, Status
+from ...api.node_policy import NodePolicy, Status
 from ...api.pods import Pod
 from . import evictions, health, images, labeller, phases, pods, sharing, status, takeover, telling, verify
 from .actions import Action, Decision, PatchNode, PatchStatus, Tell, Wait, WaitKind, Why
@@ -136,19 +136,16 @@ def _pass(known: Snapshot, look: Callable[[Snapshot, View], Looked]) -> Pass:
     kept = kept_views(known)
     every = views_of(kept)
     looked, soak = soaks(known, every, [look(known, view) for view in every])
-    return Pass(known, kept, _breakers(known, every), looked, soak)
-
-
-def _breakers(known: Snapshot, every: Sequence[View]) -> dict[str, Breaker]:
     failed = failures(every)
     nodes = Counter(view.policy.uid for view in every if view.policy)
-    return {policy.uid: breaker(known, policy, failed, nodes[policy.uid]) for policy in known.policies}
+    breakers = {policy.uid: breaker(known, policy, failed, nodes[policy.uid]) for policy in known.policies}
+    return Pass(known, kept, breakers, looked, soak)
 
 
 def _made(so_far: Pass, line: Queue, asked: Asked) -> Outlook:
     """The decision that comes of the pass SO_FAR and of who is in LINE."""
     known, by_name = so_far.known, {view.name: view for view in so_far.views}
-    begin = {candidate.view.name for candidate in line.begin}  # whose next write is that
+    begin = frozenset(candidate.view.name for candidate in line.begin)  # whose next write is that
     actions = [
         action
         for view, looked in zip(so_far.views, so_far.looked, strict=True)
@@ -174,23 +171,21 @@ def _made(so_far: Pass, line: Queue, asked: Asked) -> Outlook:
     tells += [tell for patch in patches if (tell := telling.phase(by_name[patch.node], patch))]
     tallies = _tallies(so_far, waits)
     statuses = {
-        policy.uid: status.status(
-            known, policy, tallies[policy.uid], so_far.breakers[policy.uid], so_far.soaks.get(policy.uid)
-        )
-        for policy in known.policies
+        each.uid: status.status(known, each, tallies[each.uid], so_far.breakers[each.uid], so_far.soaks.get(each.uid))
+        for each in known.policies
     }
     # Statuses come first: that a breaker is open, or was reset, is written before anybody acts on it.
     first: list[Action] = [
         PatchStatus(policy, statuses[policy.uid]) for policy in known.policies if statuses[policy.uid] != policy.status
     ]
     again = min([300.0, *(looked.again for looked in so_far.looked), *([5.0] if line.begin else [])])
+    if any(wait.kind in TIMED for wait in waits):
+        again = min(again, 60.0)
     if file := due_write(known):
         first.append(file)
-    first += sharing.leases(known, so_far.views, frozenset(begin))
-    after = Seen(asked.kept)
-    decision = Decision((*first, *actions), tuple(tells), tuple(waits), _again(waits, again), after, so_far.kept)
-    names = frozenset(candidate.view.name for candidate in line.begin)
-    return Outlook(decision, so_far.views, statuses, line.order, names)
+    first += sharing.leases(known, so_far.views, begin)
+    decision = Decision((*first, *actions), tuple(tells), tuple(waits), again, Seen(asked.kept), so_far.kept)
+    return Outlook(decision, so_far.views, statuses, line.order, begin)
 
 
 def _refused(so_far: Pass, actions: Iterable[Action], waits: Iterable[Wait]) -> dict[str, str]:
@@ -318,23 +313,11 @@ def _operation(known: Snapshot, view: View, operation: Operation) -> Looked:
     return Looked(made.actions, made.tells, waits, candidate, again=made.again)
 
 
-TIMED: frozenset[WaitKind] = frozenset(
-    (
-        "window",
-        "backoff",
-        "gpu-gone",
-        "manual",
-        "soak",
-        "pulling",
-        "checking",
-        "blocked",
-        "refused",
-        "layout",
-        "health",
-        "health-limit",
-    )
-)
-"""What time alone may end."""
+TIMED: frozenset[WaitKind] = frozenset((
+    "window", "backoff", "gpu-gone", "manual", "soak", "pulling", "checking", "blocked", "refused", "layout",
+    "health", "health-limit",
+))  # fmt: skip
+"""What time alone may end: the next pass comes soon."""
 UNDER_WAY: dict[Phase, WaitKind] = {
     "Held": "held",
     "Evicting": "evicting",
@@ -391,8 +374,3 @@ def _settled(known: Snapshot, view: View, policy: NodePolicy, what: Due | None, 
     if view.uncovered:
         waits.append(("not-covered", uncovered(policy)))
     return Looked(waits=waits, current=not view.uncovered and not notes)
-
-
-def _again(waits: Iterable[Wait], again: float) -> float:
-    """Look again soon where time alone changes something."""
-    return min(again, 60.0) if any(wait.kind in TIMED for wait in waits) else again

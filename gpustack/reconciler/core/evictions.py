@@ -147,8 +147,8 @@ def over(known: Snapshot, view: View, deadline: datetime, left: Sequence[Pod]) -
     idle = unasked and not any(pod.terminating for pod in old)
     if known.seen.since(view.node.uid, "unasked", known.now, holds=idle) < pods.LATE and unasked:
         return False  # who had to wait for somebody who takes longer has not been asked yet
-    own = [until for pod in old if (until := pods.ends(pod)) is not None]
-    return not any(known.now <= until + timedelta(seconds=30) for until in own)
+    own = (pod.metadata.deletionTimestamp for pod in old)  # by when each that was told to has to have ended
+    return not any(until and known.now <= until + timedelta(seconds=30) for until in own)
 
 
 def leaves(known: Snapshot, left: Sequence[Pod]) -> str:

@@ -54,18 +54,14 @@ def components(view: View, policy: NodePolicy) -> list[str]:
 
 def missing(view: View, policy: NodePolicy) -> dict[str, str | None]:
     """The deploy labels to add. An empty value counts as absent: the driver manager writes it (reconciler.md L20)."""
-    if not policy.spec.labelling:
-        return {}
     wanted = (f"{keys.DEPLOY}{name}" for name in components(view, policy))
     return {key: "true" for key in wanted if not view.labels.get(key)}
 
 
 def surplus(view: View, policy: NodePolicy) -> list[str]:
     """The deploy labels with a value of ours that the node is not to have. The MIG manager's stays (L18)."""
-    if not policy.spec.labelling:
-        return []
-    ours = [key for key, value in view.deploys.items() if value == "true" and key != keys.OPERANDS]
-    if not ours:
+    ours = view.deployed
+    if not (policy.spec.labelling and ours):
         return []
     wanted = {f"{keys.DEPLOY}{name}" for name in components(view, policy)}
     if "mig-manager" in policy.spec.components and "mig-manager" not in opted_out(view.node):
@@ -90,24 +86,28 @@ def edit(known: Snapshot, view: View, policy: NodePolicy) -> Edit:
     if policy.spec.labelling:
         if view.labels.get(keys.PRESENT) != "true":
             made.labels[keys.PRESENT] = "true"
-        made.labels.update(missing(view, policy))
-        _plain(known, view, policy, made)
+        made.labels |= missing(view, policy)
+        made.labels |= {
+            key: value
+            for key, value in policy.spec.labels.items()
+            if view.labels.get(key) != value and not disturbs(known, view, key)  # due.py makes an operation of those
+        }
         _removal(known, view, policy, made)
     # What a driver manager or MIG manager paused and then forgot is set going again (reconciler.md P29, M13, M14).
     if healed := paused_and_forgotten(known, view):
-        made.labels.update(dict.fromkeys(healed, "true"))
+        made.labels |= dict.fromkeys(healed, "true")
         made.why.append("paused by nobody who still works on it")
-    made.annotations.update(upgrade_annotation(view, policy))
-    if made.labels or made.annotations:
+    made.annotations |= upgrade_annotation(view, policy)
+    if made:
         made.why.append("labels of " + policy.name)
     return made
 
 
 def adopt(view: View, policy: NodePolicy, made: Edit) -> None:
     """Remember that the node belongs to POLICY and that its stack was found working."""
-    memory = view.memory
-    mig, labels = policy.spec.mig, view.labels  # where nobody has said success, it may never have been cut
-    mig = mig if mig and (labels.get(keys.MIG_CONFIG), labels.get(keys.MIG_STATE)) == (mig.config, "success") else None
+    memory, mig = view.memory, policy.spec.mig
+    if mig and not view.cut_as(mig.config):
+        mig = None  # where nobody has said success, it may never have been cut
     kept = view.known_machine and (mig is None or memory.mig == mig.config)
     if memory.policy == policy.uid and memory.name == policy.name and kept:
         return
@@ -118,29 +118,20 @@ def adopt(view: View, policy: NodePolicy, made: Edit) -> None:
     made.why.append(f"belongs to {policy.name}")
 
 
-def _plain(known: Snapshot, view: View, policy: NodePolicy, made: Edit) -> None:
-    """Labels of the pool: those that disturb nobody at once, the others only where they have no value yet."""
-    for key, value in policy.spec.labels.items():
-        current = view.labels.get(key)
-        if current == value:
-            continue
-        if key in SWAPPED and (current or (key == keys.DRIVER_OWNER and known.driver_pods.get(view.name))):
-            continue  # due.py makes an operation of it
-        made.labels[key] = value
+def disturbs(known: Snapshot, view: View, key: str) -> bool:
+    """Whether another value of the label KEY would disturb what runs on the node: it has one, or a driver without."""
+    there = view.labels.get(key) or (key == keys.DRIVER_OWNER and known.driver_pods.get(view.name))
+    return key in SWAPPED and bool(there)
 
 
 def _removal(known: Snapshot, view: View, policy: NodePolicy, made: Edit) -> None:
     unwanted = surplus(view, policy)
-    if not unwanted:
-        return
-    using = users(known, view)
-    if using is None:
-        return
+    using = users(known, view) if unwanted else None
     if using:
         names = ", ".join(key.removeprefix(keys.DEPLOY) for key in unwanted)
         made.waits.append(("gpu-pods", f"{names} stays until no pod uses a GPU here: {using[0].key} does"))
-    else:
-        made.labels.update(dict.fromkeys(unwanted))
+    elif using is not None:
+        made.labels |= dict.fromkeys(unwanted)
 
 
 def users(known: Snapshot, view: View) -> Sequence[Pod] | None:
@@ -162,7 +153,7 @@ def gone_for_long(known: Snapshot, view: View, policy: NodePolicy) -> bool:
 
 
 def _gone(known: Snapshot, view: View, policy: NodePolicy, made: Edit) -> None:
-    if view.labels.get(keys.PRESENT) != "true" or not policy.spec.labelling:
+    if view.labels.get(keys.PRESENT) != "true":
         return
     if not gone_for_long(known, view, policy):
         made.waits.append(("gpu-gone", "NFD no longer sees a GPU; the labels stay for a while, in case it is NFD"))
@@ -171,10 +162,7 @@ def _gone(known: Snapshot, view: View, policy: NodePolicy, made: Edit) -> None:
     if using is None or using:
         made.waits.append(("gpu-gone", "NFD no longer sees a GPU, but pods still use one"))
         return
-    made.labels[keys.PRESENT] = "false"
-    for key, value in view.labels.items():
-        if key.startswith(keys.DEPLOY) and key != keys.OPERANDS and value == "true":
-            made.labels[key] = None
+    made.labels |= {keys.PRESENT: "false", **dict.fromkeys(view.deployed)}
     if view.annotations.get(keys.UPGRADES_ENABLED) == "true":
         made.annotations[keys.UPGRADES_ENABLED] = None
     made.why.append("the GPU is gone")
@@ -184,17 +172,11 @@ def paused_and_forgotten(known: Snapshot, view: View) -> list[str]:
     """Deploy labels that were paused longer ago than anybody who pauses them waits, while that party is idle."""
     busy = view.labels.get(keys.MIG_STATE) in {"pending", "rebooting"}
     asleep = known.seen.since(view.node.uid, "mig-busy", known.now, holds=busy) >= LONGEST_PAUSE  # M13
-    idle = _driver_idle(known, view) and (not busy or asleep)
-    stuck = [
-        (key, value) for key, value in view.deploys.items() if value in {keys.PAUSED_FOR_DRIVER, keys.PAUSED_FOR_MIG}
-    ]
+    # A driver pod may be in its init containers, where the driver manager works.
+    idle = all(pod.ready for pod in known.driver_pods.get(view.name, ())) and (not busy or asleep)
+    stuck = [key for key, value in view.deploys.items() if value in {keys.PAUSED_FOR_DRIVER, keys.PAUSED_FOR_MIG}]
     since = known.seen.since(view.node.uid, "paused", known.now, holds=bool(stuck) and idle)
-    return sorted(key for key, _ in stuck) if stuck and idle and since >= LONGEST_PAUSE else []
-
-
-def _driver_idle(known: Snapshot, view: View) -> bool:
-    """Whether no driver pod of the node is in its init containers, where the driver manager works."""
-    return all(pod.ready for pod in known.driver_pods.get(view.name, ()))
+    return sorted(stuck) if idle and since >= LONGEST_PAUSE else []
 
 
 def upgrade_annotation(view: View, policy: NodePolicy) -> dict[str, str | None]:

@@ -46,10 +46,12 @@ def move(
     *,
     seconds: int | None = None,
     labels: Mapping[str, str | None] | None = None,
+    notes: Mapping[str, str | None] | None = None,
     admits: str = "",
     **changes: Unpack[Changes],
 ) -> PatchNode:
-    """Write OPERATION with CHANGES; a new phase begins now and ends, if SECONDS is not 0, so much later.
+    """Write OPERATION with CHANGES, and NOTES as annotations; a new phase begins now and ends, if SECONDS is not 0, so
+    much later.
 
     The cordon goes with it, so that no state of the node exists in which one is there without the other.
     """
@@ -59,7 +61,7 @@ def move(
         keys.OPERATION: write(made, view.annotations.get(keys.OPERATION)),
         keys.CORDONED: made.id if made.cordon else None,
     }
-    annotations.update(dict.fromkeys(made.annotated, "true"))
+    annotations |= {**dict.fromkeys(made.annotated, "true"), **(notes or {})}
     return PatchNode(
         view.name,
         view.node.uid,

@@ -22,7 +22,7 @@ from typing import Any
 import msgspec
 
 from ...api import keys
-from ...api.node_policy import Health, NodePolicy
+from ...api.node_policy import Health
 from ...api.pods import Pod
 from . import acting, evictions, health, others, pods, verify, windows
 from .actions import Action, DeletePod, Evict, PatchNode, Tell
@@ -205,15 +205,12 @@ def _held(known: Snapshot, view: View, operation: Operation, listed: Sequence[Po
     if operation.restartOnly:
         return Step([acting.enter(known, view, operation, operation.acts[0])])
     using = pods.to_evict(listed, uses_of(known, view))
-    if view.policy and (why := _outside(known, view.policy) or evictions.too_long(known, view.policy, using)):
-        return _released(known, view, operation, why, failed=False)
+    if policy := view.policy:
+        closed = not windows.is_open(policy.spec.upgrade.windows, known.now)  # while pods were waited for
+        if why := "the window closed before it was emptied" if closed else evictions.too_long(known, policy, using):
+            return _released(known, view, operation, why, failed=False)
     limit = operation.finish.podDeletion.timeoutSeconds
     return Step([move(known, view, operation, "evict what uses the GPUs", phase="Evicting", seconds=limit)])
-
-
-def _outside(known: Snapshot, policy: NodePolicy) -> str:
-    """Why nobody is evicted now: the window has closed while pods were waited for."""
-    return "" if windows.is_open(policy.spec.upgrade.windows, known.now) else "the window closed before it was emptied"
 
 
 def _evicting(known: Snapshot, view: View, operation: Operation, listed: Sequence[Pod]) -> Step:

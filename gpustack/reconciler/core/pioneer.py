@@ -8,7 +8,7 @@ goes alone as well, until one works or the breaker opens.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 
@@ -20,7 +20,6 @@ from .view import View, outdated_by
 
 PATIENCE = timedelta(hours=1)
 """How long the others wait for a first node that neither works nor fails."""
-KERNEL = "feature.node.kubernetes.io/kernel-version.full"
 
 Group = tuple[str, str, str]
 """What is brought, to which product, on which kernel."""
@@ -29,7 +28,7 @@ Group = tuple[str, str, str]
 def groups(view: View, target: Target) -> frozenset[Group]:
     """What TARGET means on the node."""
     labels = view.labels
-    return frozenset((part, labels.get(keys.PRODUCT, ""), labels.get(KERNEL, "")) for part in parts_of(target))
+    return frozenset((part, labels.get(keys.PRODUCT, ""), labels.get(keys.KERNEL, "")) for part in parts_of(target))
 
 
 @dataclass
@@ -74,12 +73,8 @@ class Pioneers:
 def _works_with(known: Snapshot, view: View) -> Target:
     """The driver and the layout with which the node works."""
     pods = known.driver_pods.get(view.name, ())
-    revisions = _revisions(pod.labels.get(keys.HASH, "") for pod in pods if pod.ready and not pod.terminating)
+    revisions = {pod.labels.get(keys.HASH) for pod in pods if pod.ready and not pod.terminating}
     newest = view.driver.newest if view.driver else ""
     revision = newest if newest in revisions and not any(outdated_by(pod, newest) for pod in pods) else ""
     cut = view.memory.mig and view.labels.get(keys.MIG_CONFIG) == view.memory.mig
     return Target(revision=revision, mig=view.memory.mig if cut else "", mig_digest=view.memory.mig_digest)
-
-
-def _revisions(hashes: Iterable[str]) -> frozenset[str]:
-    return frozenset(each for each in hashes if each)

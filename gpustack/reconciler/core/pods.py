@@ -18,7 +18,6 @@ from . import selectors
 from .record import Finish
 from .spans import span
 
-RESOURCES = "nvidia.com/"
 CLIENT = f"{keys.DEPLOY}client"
 """A nodeSelector by which the driver manager and the MIG manager take a DaemonSet's pods off a node themselves.
 Believed of DaemonSets in namespaces that the policy names: a tenant's pod with that selector stays where it is."""
@@ -43,7 +42,12 @@ class Uses:
         """Whether POD uses a GPU of its node, or still may. Operands do not count: they are what is changed."""
         if pod.finished or self.operand(pod) or self._client(pod) or rule_of(pod, self.rules) == "leave":
             return False
-        return self._asks(pod) or pod.spec.runtimeClassName in self.runtime_classes or self._claims(pod)
+        claimed = (f"{pod.metadata.namespace}/{name}" for name in pod.claims)
+        return (
+            self._asks(pod)
+            or pod.spec.runtimeClassName in self.runtime_classes
+            or any(claim in self.claims for claim in claimed)
+        )
 
     def awaits(self, pod: Pod) -> bool:
         """Whether POD uses a GPU, and a rule says to wait until it has ended."""
@@ -59,14 +63,9 @@ class Uses:
         return selected and daemon(pod) and pod.metadata.namespace in self.clients
 
     def _asks(self, pod: Pod) -> bool:
-        for container in (*pod.spec.containers, *pod.spec.initContainers):
-            for wanted in (container.resources.limits, container.resources.requests):
-                if any(name.startswith(RESOURCES) or name in self.resources for name in wanted):
-                    return True
-        return False
-
-    def _claims(self, pod: Pod) -> bool:
-        return any(f"{pod.metadata.namespace}/{name}" in self.claims for name in pod.claims)
+        wants = (container.resources for container in (*pod.spec.containers, *pod.spec.initContainers))
+        names = (name for each in wants for name in (*each.limits, *each.requests))
+        return any(name.startswith(keys.NVIDIA) or name in self.resources for name in names)
 
 
 def daemon(pod: Pod) -> bool:
@@ -155,11 +154,6 @@ def grace(pod: Pod) -> timedelta:
     return DEFAULT_GRACE if seconds is None else span(seconds)
 
 
-def ends(pod: Pod) -> datetime | None:
-    """When POD, which was told to end, has to have ended; None for one that was not told."""
-    return pod.metadata.deletionTimestamp
-
-
 def longest_first(pods: Sequence[Pod]) -> list[Pod]:
     """Those of PODS that are to be evicted now: who takes longest to end goes first and alone, so that nobody else is
     evicted before it is known that all can go."""
@@ -180,7 +174,7 @@ def in_turn(pods: Sequence[Pod]) -> timedelta:
 def ending(pods: Iterable[Pod], now: datetime) -> str:
     """Which of PODS was told to end and has not, and what that means; "" where there is none."""
     for pod in pods:
-        if (until := ends(pod)) is not None:
+        if (until := pod.metadata.deletionTimestamp) is not None:  # by then it has to have ended
             late = f"since {until:%Y-%m-%dT%H:%MZ} it should have: see why on the node" if now > until + LATE else ""
             return f"{pod.key} was told to end and still runs; {late or f'it may take until {until:%Y-%m-%dT%H:%MZ}'}"
     return ""

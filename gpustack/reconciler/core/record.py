@@ -21,8 +21,6 @@ from ...api.node_policy import Drain, PodDeletion, PodRule, WaitForCompletion
 from ...api.objects import Slim, Time
 from .words import brief
 
-SHARED = "nvidia.com/"
-"""What the labels of a target begin with: a record is an annotation, which whoever owns the node may write."""
 COMPONENT = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 LATEST = 4_000_000_000
 """Seconds since 1970, in 2096."""
@@ -254,8 +252,8 @@ def _sound(operation: Operation) -> None:
         raise Unreadable("it names nothing to do")
     if len(set(operation.acts)) < len(operation.acts):
         raise Unreadable("it names something to do twice")
-    if label := next((key for key in operation.target.labels if not key.startswith(SHARED)), ""):
-        raise Unreadable(f"it would set the label {label!r}, which doesn't begin with {SHARED}")
+    if label := next((key for key in operation.target.labels if not key.startswith(keys.NVIDIA)), ""):
+        raise Unreadable(f"it would set the label {label!r}, which doesn't begin with {keys.NVIDIA}")
     if odd := next((name for name in operation.target.deploy if not COMPONENT.fullmatch(name)), ""):
         raise Unreadable(f"{odd!r} is not a component")
     if operation.attempt > MOST or operation.failures > MOST:

@@ -6,7 +6,6 @@ operator's keys. Nothing is written while an operator still runs.
 
 from __future__ import annotations
 
-import dataclasses
 from datetime import datetime
 
 from ...api import keys
@@ -73,8 +72,7 @@ def take_over(known: Snapshot, view: View, policy: NodePolicy) -> PatchNode:
     if phase == "Quarantine":
         changes["step"] = "driver"
     why, admits = f"taken over from the operator in {state}", operation.id
-    patch = move(known, view, operation, why, seconds=seconds, labels=labels, admits=admits, **changes)
-    return dataclasses.replace(patch, annotations={**patch.annotations, **drop})
+    return move(known, view, operation, why, seconds=seconds, labels=labels, notes=drop, admits=admits, **changes)
 
 
 def _touched(known: Snapshot, view: View) -> datetime:

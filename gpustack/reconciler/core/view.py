@@ -17,10 +17,10 @@ import msgspec
 from ...api import keys
 from ...api.daemon_sets import DaemonSet
 from ...api.node_policy import Drain, NodePolicy, PodDeletion
-from ...api.objects import Node, Taint, count
+from ...api.objects import Node, count
 from ...api.pods import Pod
 from ...api.taints import kept_away
-from .pods import RESOURCES, Uses
+from .pods import Uses
 from .record import Last, Memory, Operation, Unreadable, read, readable
 from .snapshot import DriverSet, Kept, Snapshot
 
@@ -70,6 +70,15 @@ class View:
         """The deploy labels of the node: nodes have some hundred labels, and several rules look for these."""
         return {key: value for key, value in self.labels.items() if key.startswith(keys.DEPLOY)}
 
+    @property
+    def deployed(self) -> list[str]:
+        """Those of them with a value of ours that takes a component to the node."""
+        return [key for key, value in self.deploys.items() if value == "true" and key != keys.OPERANDS]
+
+    def cut_as(self, layout: str) -> bool:
+        """Whether the MIG manager says that the GPUs are cut as LAYOUT."""
+        return (self.labels.get(keys.MIG_CONFIG), self.labels.get(keys.MIG_STATE)) == (layout, "success")
+
     @cached_property
     def gpu(self) -> bool:
         """Whether NFD says that the node has an NVIDIA GPU."""
@@ -97,8 +106,7 @@ class View:
     @property
     def known_machine(self) -> bool:
         """Whether the stack was proved on this very machine, under this very Node object."""
-        machine = self.node.status.nodeInfo.machineID
-        return self.memory.uid == self.node.metadata.uid and self.memory.machine == machine
+        return (self.memory.uid, self.memory.machine) == (self.node.uid, self.node.status.nodeInfo.machineID)
 
     @property
     def held(self) -> str:
@@ -123,7 +131,7 @@ class View:
     @property
     def offers(self) -> dict[str, int]:
         """The extended resources of NVIDIA's that the node offers, without those of which there are none."""
-        names = [name for name in self.node.status.allocatable if name.startswith(RESOURCES)]
+        names = [name for name in self.node.status.allocatable if name.startswith(keys.NVIDIA)]
         return {name: count for name in sorted(names) if (count := self.allocatable(name))}
 
     def paused(self) -> list[str]:
@@ -137,9 +145,7 @@ class View:
 
 def opted_out(node: Node) -> set[str]:
     """Components that are not to run on NODE."""
-    if keys.OPT_OUT not in node.metadata.annotations:
-        return set()
-    return {part.strip() for part in node.metadata.annotations[keys.OPT_OUT].split(",") if part.strip()}
+    return {part.strip() for part in node.annotations.get(keys.OPT_OUT, "").split(",")} - {""}
 
 
 def has_gpu(node: Node) -> bool:
@@ -149,8 +155,7 @@ def has_gpu(node: Node) -> bool:
 
 def ours(node: Node) -> bool:
     """Whether NODE is any business of the program: it has a GPU, or labels or a record that say so."""
-    metadata = node.metadata
-    return has_gpu(node) or keys.PRESENT in metadata.labels or keys.OPERATION in metadata.annotations
+    return has_gpu(node) or keys.PRESENT in node.labels or keys.OPERATION in node.annotations
 
 
 def views(known: Snapshot) -> list[View]:
@@ -206,11 +211,8 @@ def view(known: Snapshot, node: Node) -> View:
 
 def operations(known: Snapshot) -> dict[str, Operation]:
     """What the records that can be read say to be open, by the node's UID."""
-    made = {}
-    for node in known.nodes:
-        if operation := readable(Operation, node.metadata.annotations.get(keys.OPERATION)):
-            made[node.uid] = operation
-    return made
+    records = ((node.uid, readable(Operation, node.annotations.get(keys.OPERATION))) for node in known.nodes)
+    return {uid: operation for uid, operation in records if operation}
 
 
 def ledgered(known: Snapshot, node: Node, operation: Operation | None) -> tuple[Operation | None, Operation | None]:
@@ -275,12 +277,9 @@ def selects(selector: Mapping[str, str], labels: Mapping[str, str]) -> bool:
 def _drivers(sets: Sequence[DriverSet], policy: NodePolicy, node: Node) -> list[DriverSet]:
     """The driver DaemonSets that POLICY names and whose nodeSelector NODE matches, or will once it has its labels."""
     names = {each.name for each in policy.spec.driver.daemonSets} if policy.spec.driver else set()
-    labels = {**node.metadata.labels, **policy.spec.labels, keys.PRESENT: "true", f"{keys.DEPLOY}driver": "true"}
-    return [
-        each
-        for each in sets
-        if each.object.name in names and selects(each.object.spec.template.spec.nodeSelector, labels)
-    ]
+    labels = {**node.labels, **policy.spec.labels, keys.PRESENT: "true", f"{keys.DEPLOY}driver": "true"}
+    own = (each for each in sets if each.object.name in names)
+    return [each for each in own if selects(each.object.spec.template.spec.nodeSelector, labels)]
 
 
 def _recorded(known: Snapshot, operation: Operation | None) -> list[DriverSet]:
@@ -308,13 +307,6 @@ def digest(pod_or_set: Pod | DaemonSet) -> str:
             if variable.name == "DRIVER_CONFIG_DIGEST" and variable.value:
                 return variable.value
     return ""
-
-
-def untolerated(view: View) -> Taint | None:
-    """A taint of the node that the driver's pods do not tolerate: one that is deleted there never comes back (A12)."""
-    tolerations = view.driver.object.spec.template.spec.tolerations if view.driver else []
-    own = (each for each in view.node.spec.taints if not each.key.startswith("node.kubernetes.io/"))  # the kubelet's
-    return next(iter(kept_away(own, map(msgspec.structs.asdict, tolerations))), None)
 
 
 def leaving(view: View) -> str:
@@ -360,9 +352,11 @@ def policy_of(known: Snapshot, uid: str) -> NodePolicy | None:
 
 
 def untolerable(view: View) -> str:
-    """Why a driver pod that was deleted would not come back; "" where it would."""
-    taint = untolerated(view)
-    return f"the driver does not tolerate the taint {taint.key}: its pod would not come back" if taint else ""
+    """Why a driver pod that was deleted would not come back (A12); "" where it would."""
+    tolerations = view.driver.object.spec.template.spec.tolerations if view.driver else []
+    own = (each for each in view.node.spec.taints if not each.key.startswith("node.kubernetes.io/"))  # the kubelet's
+    away = kept_away(own, map(msgspec.structs.asdict, tolerations))
+    return f"the driver does not tolerate the taint {away[0].key}: its pod would not come back" if away else ""
 
 
 def uncovered(policy: NodePolicy) -> str:

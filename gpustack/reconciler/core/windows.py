@@ -15,8 +15,6 @@ from ...api.node_policy import Window
 from ...model import whole
 
 DAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
-
-
 WEEK = 168
 """Hours of the longest window."""
 

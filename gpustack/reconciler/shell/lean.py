@@ -12,7 +12,7 @@ from ...api import keys
 from ...api.objects import Claim, Metadata
 from ...api.pods import MIRROR, Container, Pod, PodResourceClaim, PodSpec, PodStatus, Requirements, Volume
 from ..core import selectors
-from ..core.pods import CLIENT, RESOURCES
+from ..core.pods import CLIENT
 from .cluster import CLAIMS, PODS, Kind
 
 MOST_PODS = 3000
@@ -72,7 +72,7 @@ class Interest:
         for container in (*pod.spec.containers, *pod.spec.initContainers):
             for wanted in (container.resources.limits, container.resources.requests):
                 names |= self.resources & wanted.keys()
-                names |= {next((name for name in wanted if name.startswith(RESOURCES)), "")}
+                names |= {next((name for name in wanted if name.startswith(keys.NVIDIA)), "")}
         limits = dict.fromkeys(sorted(names - {""})[:MOST_CLAIMS], "1")
         return [Container(resources=Requirements(limits=limits))] if limits else []
 
