@@ -1,4 +1,6 @@
-"""Pods, as slim as objects.py says: what of a pod tells whether it uses a GPU, and how it is."""
+"""Pods and DaemonSets, as slim as objects.py says: what of a pod tells whether it uses a GPU, and how it is;
+which driver a node is to have, and which it has.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from .objects import Condition, Object, Slim, Time
+from .objects import Condition, Metadata, Object, Slim, Time
 
 MIRROR = "kubernetes.io/config.mirror"
 """Annotation of pods that stand for static ones."""
@@ -155,3 +157,41 @@ class Pod(Object, kw_only=True):
     def mirror(self) -> bool:
         """Whether it stands for a static pod, which the API can't remove."""
         return MIRROR in self.metadata.annotations
+
+
+class Toleration(Slim, kw_only=True):
+    key: str = ""
+    operator: str = "Equal"
+    value: str = ""
+    effect: str = ""
+
+
+class DaemonPodSpec(PodSpec):
+    """A DaemonSet's pod, with what decides on which nodes it runs."""
+
+    tolerations: list[Toleration] = []
+    affinity: dict[str, Any] | None = None
+
+
+class DaemonTemplate(Slim, kw_only=True):
+    metadata: Metadata = msgspec.field(default_factory=Metadata)
+    spec: DaemonPodSpec = msgspec.field(default_factory=DaemonPodSpec)
+
+
+class DaemonSetSpec(Slim, kw_only=True):
+    template: DaemonTemplate = msgspec.field(default_factory=DaemonTemplate)
+
+
+class DaemonSetStatus(Slim, kw_only=True):
+    observedGeneration: int = 0
+
+
+class DaemonSet(Object, kw_only=True):
+    spec: DaemonSetSpec = msgspec.field(default_factory=DaemonSetSpec)
+    status: DaemonSetStatus = msgspec.field(default_factory=DaemonSetStatus)
+
+
+class ControllerRevision(Object, kw_only=True):
+    """A remembered template of a DaemonSet. Its hash is the value of the label that its pods have."""
+
+    revision: int = 0

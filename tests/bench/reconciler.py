@@ -20,10 +20,9 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from gpustack.api import keys
-from gpustack.api.daemon_sets import DaemonSet
 from gpustack.api.node_policy import NodePolicy
 from gpustack.api.objects import Node
-from gpustack.api.pods import Pod
+from gpustack.api.pods import DaemonSet, Pod
 from gpustack.reconciler.core import engine, record
 from gpustack.reconciler.core.actions import PatchNode, PatchStatus
 from gpustack.reconciler.core.snapshot import DriverSet, Precheck, Snapshot

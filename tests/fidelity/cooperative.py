@@ -22,10 +22,9 @@ from typing import Any
 import msgspec
 
 from gpustack.api import keys
-from gpustack.api.daemon_sets import DaemonSet
 from gpustack.api.node_policy import NodePolicy
 from gpustack.api.objects import Node
-from gpustack.api.pods import Pod
+from gpustack.api.pods import DaemonSet, Pod
 from gpustack.reconciler.core import engine
 from gpustack.reconciler.core.actions import PatchNode, PatchStatus
 from gpustack.reconciler.core.snapshot import DriverSet, Precheck, Seen, Snapshot

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from gpustack.reconciler.core.spans import span
+from gpustack.reconciler.core.bounds import span
 from gpustack.reconciler.shell.clock import Backoff, Clock, NoTimeError, steady
 from tests.reconciler.shell import Steady
 

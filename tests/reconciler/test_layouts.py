@@ -14,7 +14,7 @@ import pytest
 
 from gpustack.api import keys
 from gpustack.api.objects import ConfigMap, Metadata
-from gpustack.reconciler.core import engine, foresee, layouts
+from gpustack.reconciler.core import engine, layouts
 from gpustack.reconciler.core.actions import WriteLayouts
 from gpustack.reconciler.core.snapshot import Layouts, Snapshot
 from gpustack.reconciler.core.view import views
@@ -162,7 +162,7 @@ def test_a_plan_sees_the_file_as_the_next_pass_leaves_it() -> None:
     history = halves()
     known = seen_now(history)
     assert any(isinstance(each, WriteLayouts) for each in engine.decide(known).actions)
-    later = foresee.foreseen(known)
+    later = engine.foreseen(known)
     assert not any(isinstance(each, WriteLayouts) for each in engine.decide(later).actions)
     assert not [wait for wait in engine.decide(later).waits if wait.kind == "layout"]
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from gpustack.reconciler.core.closing import pause_before
+from gpustack.reconciler.core.moves import pause_before
 from gpustack.reconciler.shell.cluster import (
     DAEMONSETS,
     PODS,

@@ -8,7 +8,7 @@ import json
 import pytest
 
 from gpustack.api import keys
-from gpustack.reconciler.core.sharing import HOLDER
+from gpustack.reconciler.core.others import HOLDER
 from gpustack.reconciler.shell.cluster import DAEMONSETS, LEASES, POLICIES, ApiError, Forbidden, NotFound
 from tests.reconciler.model import moment as m
 from tests.reconciler.model.history import History

@@ -61,7 +61,7 @@ def end(
 ) -> dict[str, Any]:
     """How many windows NODES need, ROOM at a time, and when the last has ended; None where that isn't known."""
     from ...reconciler.core import windows
-    from ...reconciler.core.spans import span
+    from ...reconciler.core.bounds import span
 
     all_of = policy.spec.upgrade.windows
     never: dict[str, Any] = {"windows": None, "doneBy": None}

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from ...api import keys
 from ...api.node_policy import NodePolicy
 from ...api.objects import Object
+from ...reconciler.core.bounds import span
 from ...reconciler.core.snapshot import Snapshot
-from ...reconciler.core.spans import span
 from ...reconciler.core.view import ours, selects, views
 from ...reconciler.shell.cluster import (
     EVERYTHING,
@@ -139,7 +139,7 @@ async def looked(
 ) -> Look:
     """A look at CLUSTER. One as a sync would leave it is shown without what goes before that sync takes effect: an
     operator that still runs, nodes that nobody has taken over from it."""
-    from ...reconciler.core import engine, foresee
+    from ...reconciler.core import engine
     from ...reconciler.core.engine import Wanted
     from ...reconciler.shell.clock import Clock
     from ...reconciler.shell.gather import Bounds, Sources
@@ -164,7 +164,7 @@ async def looked(
     if synced:
         reader.notes.update(dict.fromkeys(unseen(base)))
     for _ in range(PASSES if synced else 1):
-        base = foresee.foreseen(base)
+        base = engine.foreseen(base)
     wanted = engine.survey(base)
     due = [each.view.name for each in engine.outlook(base).order if not each.due.install][:CLOSER]
     if everybody:

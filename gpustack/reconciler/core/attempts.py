@@ -15,9 +15,9 @@ from ...api.node_policy import NodePolicy
 from . import health, labeller, verify
 from .actions import PatchNode
 from .admission import Candidate, operation_for, retarget
-from .closing import release, remembered
 from .due import Due, due, manual_until
 from .layouts import unread
+from .moves import release, remembered
 from .record import Operation, Target
 from .snapshot import Snapshot
 from .view import View

@@ -16,8 +16,9 @@ import msgspec
 
 from ...api import keys
 from ...api.node_policy import NodePolicy, Status
+from ...api.objects import Node
 from ...api.pods import Pod
-from . import evictions, health, images, labeller, phases, pods, sharing, status, takeover, telling, verify
+from . import evictions, health, images, labeller, others, phases, pods, status, takeover, verify
 from .actions import Action, Decision, PatchNode, PatchStatus, Tell, Wait, WaitKind, Why
 from .admission import Candidate, admit, operation_for
 from .attempts import anew, still_due
@@ -28,7 +29,6 @@ from .queue import Looked, Pass, Queue, queue, uncounted, waits_of
 from .record import Operation, Phase, Target
 from .snapshot import Asked, Kept, Seen, Snapshot
 from .soak import soaks
-from .startup import untaint
 from .view import View, kept_views, policy_of, uncovered, uses_of, views_of
 
 LOOKS, LONG_AGO = 100, datetime.min.replace(tzinfo=UTC)
@@ -153,7 +153,7 @@ def _made(so_far: Pass, line: Queue, asked: Asked) -> Outlook:
         if not (view.name in begin and isinstance(action, PatchNode))
     ]
     for candidate in line.begin:
-        actions += [*sharing.hold(known, candidate.view, first=True), admit(known, candidate)]
+        actions += [*others.hold(known, candidate.view, first=True), admit(known, candidate)]
     waits = [
         wait for view, looked in zip(so_far.views, so_far.looked, strict=True) for wait in waits_of(view, looked.waits)
     ]
@@ -168,8 +168,8 @@ def _made(so_far: Pass, line: Queue, asked: Asked) -> Outlook:
     patches = [action for action in actions if isinstance(action, PatchNode)]
     tells += line.tells
     tells += [Tell(name, "ChangeRefused", text, warning=True) for name, text in refused.items()]
-    tells += [tell for patch in patches if (tell := telling.phase(by_name[patch.node], patch))]
-    tallies = _tallies(so_far, waits)
+    tells += [tell for patch in patches if (tell := status.phase(by_name[patch.node], patch))]
+    tallies = status.tallies(so_far, waits)
     statuses = {
         each.uid: status.status(known, each, tallies[each.uid], so_far.breakers[each.uid], so_far.soaks.get(each.uid))
         for each in known.policies
@@ -183,7 +183,7 @@ def _made(so_far: Pass, line: Queue, asked: Asked) -> Outlook:
         again = min(again, 60.0)
     if file := due_write(known):
         first.append(file)
-    first += sharing.leases(known, so_far.views, begin)
+    first += others.leases(known, so_far.views, begin)
     decision = Decision((*first, *actions), tuple(tells), tuple(waits), again, Seen(asked.kept), so_far.kept)
     return Outlook(decision, so_far.views, statuses, line.order, begin)
 
@@ -196,34 +196,6 @@ def _refused(so_far: Pass, actions: Iterable[Action], waits: Iterable[Wait]) -> 
     names = {action.node for action in actions if isinstance(action, PatchNode) and action.uid in refused}
     names |= {wait.node for wait in waits if wait.kind == "refused"}
     return {view.name: refused[view.node.uid] for view in so_far.views if view.name in names}
-
-
-def _tallies(so_far: Pass, waits: Iterable[Wait]) -> dict[str, status.Tally]:
-    """What was seen of the nodes of each policy, by its UID."""
-    said: dict[str, list[Wait]] = {}
-    for wait in waits:
-        said.setdefault(wait.policy, []).append(wait)
-    made = {}
-    members: dict[str, list[tuple[View, Looked]]] = {}
-    for view, looked in zip(so_far.views, so_far.looked, strict=True):
-        for each in view.policies if view.gpu else ():
-            members.setdefault(each.uid, []).append((view, looked))
-    lost = [(view, looked.lost) for view, looked in zip(so_far.views, so_far.looked, strict=True) if looked.lost]
-    for policy in so_far.known.policies:
-        every = members.get(policy.uid, [])
-        own = [(view, looked) for view, looked in every if len(view.policies) == 1]
-        open_ = Counter(view.operation.phase == "Quarantine" for view, _ in own if view.operation)
-        made[policy.uid] = status.Tally(
-            nodes=len(own),
-            current=sum(looked.current for _, looked in own),
-            operating=open_[False],
-            quarantined=open_[True],
-            uncovered=sum(looked.uncovered for _, looked in own),
-            overlapping=[view.name for view, _ in every if len(view.policies) > 1],
-            lost=[view.name for view, uids in lost if policy.uid in uids],
-            waits=said.get(policy.name, []),
-        )
-    return made
 
 
 def _look(known: Snapshot, view: View) -> Looked:
@@ -360,7 +332,7 @@ def _idle(known: Snapshot, view: View, policy: NodePolicy) -> Looked:
 
 def _settled(known: Snapshot, view: View, policy: NodePolicy, what: Due | None, notes: Sequence[object]) -> Looked:
     """A node whose labels are as they should be: its startup taints go; then it is a candidate, or done."""
-    patch, why = untaint(known, view, policy)
+    patch, why = takeover.untaint(known, view, policy)
     if patch is not None:
         return Looked([patch])
     if what is not None:
@@ -374,3 +346,32 @@ def _settled(known: Snapshot, view: View, policy: NodePolicy, what: Due | None, 
     if view.uncovered:
         waits.append(("not-covered", uncovered(policy)))
     return Looked(waits=waits, current=not view.uncovered and not notes)
+
+
+def foreseen(known: Snapshot) -> Snapshot:
+    """KNOWN with its nodes as a pass leaves those on which it only notes something: whom they belong to, their labels.
+
+    For plans: the next pass sees them so, and what is due on them begins only then.
+    """
+    made = {
+        action.node: action
+        for action in outlook(known).decision.actions
+        if isinstance(action, PatchNode) and not action.admits and keys.OPERATION not in action.annotations
+    }
+    file = named(known).layouts
+    layouts = replace(file, written=file.file, at=None) if file else None
+    nodes = [_noted(node, made[node.name]) if node.name in made else node for node in known.nodes]
+    return replace(known, nodes=nodes, layouts=layouts)
+
+
+def _noted(node: Node, action: PatchNode) -> Node:
+    metadata = node.metadata
+    labels = {key: value for key, value in {**metadata.labels, **action.labels}.items() if value is not None}
+    notes = {key: value for key, value in {**metadata.annotations, **action.annotations}.items() if value is not None}
+    made = msgspec.structs.replace(metadata, labels=labels, annotations=notes)
+    spec = node.spec
+    if action.unschedulable is not None:
+        spec = msgspec.structs.replace(spec, unschedulable=action.unschedulable)
+    if action.taints is not None:
+        spec = msgspec.structs.replace(spec, taints=list(action.taints))
+    return msgspec.structs.replace(node, metadata=made, spec=spec)

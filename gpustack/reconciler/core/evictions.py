@@ -16,9 +16,9 @@ from ...api.node_policy import NodePolicy
 from ...api.pods import Pod
 from . import pods, windows
 from .actions import DeletePod, Evict
+from .bounds import span
 from .record import Operation
 from .snapshot import Snapshot
-from .spans import span
 from .view import View, uses_of
 
 IN_VAIN = 3

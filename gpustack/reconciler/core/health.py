@@ -20,13 +20,12 @@ from ...api.node_policy import Health, HealthRule, NodePolicy
 from ...api.objects import NodeCondition
 from ...model import few
 from .actions import Why
+from .bounds import brief, span
 from .budget import NAMED, absolute, announced
 from .pods import to_evict
 from .record import Operation, Request, Target
 from .snapshot import Snapshot
-from .spans import span
 from .view import View, uses_of
-from .words import brief
 
 FIRST = timedelta(days=30)
 """For how long a new cluster's faults are only reported, where its policy says no day."""

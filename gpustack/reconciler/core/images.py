@@ -16,11 +16,10 @@ from ...api import keys
 from ...api.node_policy import NodePolicy
 from ...api.pods import ContainerStatus, Pod
 from .actions import Tell, Why
+from .bounds import brief, span
 from .record import Act
 from .snapshot import Snapshot
-from .spans import span
 from .view import View, ledgered, operations, outdated_by
-from .words import brief
 
 PULLS = ("ImagePullBackOff", "ErrImagePull", "RegistryUnavailable", "ImageInspectError")
 UNANSWERED = re.compile(

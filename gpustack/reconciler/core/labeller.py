@@ -16,10 +16,10 @@ from ...api import keys
 from ...api.node_policy import NodePolicy
 from ...api.pods import Pod
 from .actions import Why
-from .closing import remembered
+from .bounds import span
+from .moves import remembered
 from .pods import to_evict
 from .snapshot import Snapshot
-from .spans import span
 from .view import View, mig_capable, opted_out, uses_of
 
 LONGEST_PAUSE = timedelta(minutes=45)

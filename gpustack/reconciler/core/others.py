@@ -8,28 +8,37 @@ kured reboots one node after the other, and keeps a lock meanwhile: where mainte
 begun as long as the lock has no room for one more. It isn't taken: who may write an annotation of kured's DaemonSet may
 make its privileged pods run anything on every node.
 
+Maintenance is shared by a Lease for each node as well: whoever works on the node holds it. By the convention of medik8s
+it is `node-NAME` in one namespace, valid for its duration from its last renewal on (reconciler.md A23). So nothing
+begins on a node whose Lease another one holds, it is taken before the node is, and given back with it; in quarantine
+others may work on the node.
+
 Sources: kured's --annotate-nodes, and its package daemonsetlock (reconciler.md A23); the state that NVIDIA's Network
 Operator keeps by the same library as the GPU Operator's (reconciler.md U2); OpenShift's machine-config daemon, which
-sets the wanted configuration when a node has its turn; the taint of medik8s' node maintenance, and its Leases
-(sharing.py); cluster-autoscaler's soft taint.
+sets the wanted configuration when a node has its turn; the taint of medik8s' node maintenance, and its Leases;
+cluster-autoscaler's soft taint.
 """
 
 from __future__ import annotations
 
-from datetime import timedelta
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime, timedelta
 
 import msgspec
 
 from ...api import keys
-from ...api.objects import Slim, Time
+from ...api.objects import Lease, Slim, Time
 from ...model import few
-from . import sharing
-from .actions import Why
+from .actions import HoldLease, Why
+from .bounds import span
 from .snapshot import Snapshot
 from .view import View
 
 IDLE = ("", "upgrade-done", "upgrade-required")
 """States of the network driver's upgrade in which nobody has touched the node; `upgrade-required` is queued."""
+HOLDER, PREFIX = "gpustack-reconciler", "node-"
+LASTS, SKEW = 3600, timedelta(minutes=1)
+"""Seconds for which the Lease is held from a renewal on; it is renewed when less than half of it is left."""
 
 
 def in_hand(known: Snapshot, view: View, *, new: bool) -> Why | None:
@@ -48,7 +57,7 @@ def in_hand(known: Snapshot, view: View, *, new: bool) -> Why | None:
         return "maintenance", f"the machine config operator brings the node to {desired or 'nothing'}"
     if keys.DRAINED in taints:
         return "maintenance", f"a NodeMaintenance drains the node (taint {keys.DRAINED})"
-    held = sharing.holder(known, view) or _locked(known, view, new=new)
+    held = holder(known, view) or _locked(known, view, new=new)
     return ("maintenance", held) if held else None
 
 
@@ -86,3 +95,45 @@ def _expired(lock: Lock, known: Snapshot) -> bool:
         return lock.TTL > 0 and until is not None and known.now >= until
     except OverflowError:
         return False
+
+
+def holder(known: Snapshot, view: View) -> str:
+    """Who else holds the node; "" for nobody."""
+    lease = (known.maintenance or {}).get(view.name)
+    if lease is None or lease.spec.holderIdentity == HOLDER or _left(lease, known.now) <= timedelta(0):
+        return ""
+    return f"{lease.spec.holderIdentity or 'somebody'} holds Lease {lease.metadata.namespace}/{lease.name}"
+
+
+def hold(known: Snapshot, view: View, *, first: bool = False) -> list[HoldLease]:
+    """Hold the node, FIRST before it is taken, or for longer; nothing where no such Leases are kept, or another one
+    holds it."""
+    if known.maintenance is None or holder(known, view):
+        return []
+    lease, at = known.maintenance.get(view.name), known.now.isoformat(timespec="microseconds")
+    spec = {"holderIdentity": HOLDER, "leaseDurationSeconds": LASTS, "renewTime": at}
+    if lease is None or lease.spec.holderIdentity != HOLDER:
+        spec["acquireTime"] = at
+    elif _left(lease, known.now) > span(LASTS) / 2:
+        return []
+    return [HoldLease(view.name, view.node.uid, lease.metadata.resourceVersion if lease else "", spec, first)]
+
+
+def leases(known: Snapshot, views: Sequence[View], begun: frozenset[str]) -> Iterator[HoldLease]:
+    """Hold the nodes that are worked on, and give back those that are not; BEGUN begin in this pass."""
+    at_work = {view.name: view for view in views if view.operation and view.operation.phase != "Quarantine"}
+    for view in at_work.values():
+        yield from hold(known, view)
+    coming = {view.name for view in views if view.node.uid in known.admitting} | begun | at_work.keys()
+    for name, lease in (known.maintenance or {}).items():
+        if lease.spec.holderIdentity == HOLDER and name not in coming:
+            yield HoldLease(name, "", lease.metadata.resourceVersion, {"holderIdentity": None, "renewTime": None})
+
+
+def _left(lease: Lease, now: datetime) -> timedelta:
+    """How long LEASE is valid yet: a time that can't be read is none, nor is one further ahead than clocks differ."""
+    try:
+        renewed = datetime.fromisoformat(lease.spec.renewTime or "").astimezone(UTC)
+    except (ValueError, OverflowError):
+        return timedelta(0)
+    return renewed + span(lease.spec.leaseDurationSeconds or 0) - now if renewed <= now + SKEW else timedelta(0)

@@ -28,13 +28,12 @@ from . import acting, evictions, health, others, pods, verify, windows
 from .actions import Action, DeletePod, Evict, PatchNode, Tell
 from .admission import stopped
 from .attempts import today
-from .closing import abandon, close, quarantine
+from .bounds import span
 from .health import Faults
 from .images import awaited, image_trouble
-from .moves import Changes, move
+from .moves import Changes, abandon, close, move, quarantine
 from .record import Operation
 from .snapshot import Snapshot
-from .spans import span
 from .view import View, kept_views, leaving, untolerable, uses_of, views_of
 
 EMPTY_FOR = timedelta(seconds=5)

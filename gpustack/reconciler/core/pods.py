@@ -15,8 +15,8 @@ from ...api import keys
 from ...api.node_policy import Drain, PodDeletion, PodRule, WaitForCompletion
 from ...api.pods import Pod
 from . import selectors
+from .bounds import span
 from .record import Finish
-from .spans import span
 
 CLIENT = f"{keys.DEPLOY}client"
 """A nodeSelector by which the driver manager and the MIG manager take a DaemonSet's pods off a node themselves.

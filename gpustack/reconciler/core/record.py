@@ -19,7 +19,7 @@ import msgspec
 from ...api import keys
 from ...api.node_policy import Drain, PodDeletion, PodRule, WaitForCompletion
 from ...api.objects import Slim, Time
-from .words import brief
+from .bounds import brief
 
 COMPONENT = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 LATEST = 4_000_000_000

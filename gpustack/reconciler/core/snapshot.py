@@ -13,10 +13,9 @@ from datetime import datetime, timedelta
 from functools import cached_property
 from typing import Any
 
-from ...api.daemon_sets import DaemonSet
 from ...api.node_policy import HealthRule, NodePolicy
 from ...api.objects import Lease, Node
-from ...api.pods import Pod
+from ...api.pods import DaemonSet, Pod
 from .record import Entry
 
 

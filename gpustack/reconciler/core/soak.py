@@ -17,9 +17,9 @@ from ...api import keys
 from ...api.node_policy import NodePolicy, Soak
 from .actions import Action, PatchNode
 from .admission import Candidate
+from .bounds import span
 from .record import Last, Operation, read
 from .snapshot import Snapshot
-from .spans import span
 from .view import View, policy_of
 
 if TYPE_CHECKING:

@@ -1,23 +1,31 @@
-"""What a NodePolicy has come to: counts, reasons, and conditions that deployment tools can gate on.
+"""What people are told: what a NodePolicy has come to, and what an operation is at.
 
-Ready means that the policy was accepted and is acted on. A rollout that waits (paused, window closed, one node of 500
-down) stays Ready, or Flux and Argo CD would hold back the next commit; RolledOut says whether every node is as the
-policy wants, for those who want to wait for it. Stalled says that nothing will happen before somebody acts
-(reconciler.md A7).
+A status has counts, reasons, and conditions that deployment tools can gate on. Ready means that the policy was accepted
+and is acted on. A rollout that waits (paused, window closed, one node of 500 down) stays Ready, or Flux and Argo CD
+would hold back the next commit; RolledOut says whether every node is as the policy wants, for those who want to wait
+for it. Stalled says that nothing will happen before somebody acts (reconciler.md A7).
+
+A node that is cordoned says neither by whom nor why, until when, nor what to do about it. So there is an Event on it
+for each phase, in plain words, for whoever is woken at night by it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+from ...api import keys
 from ...api.node_policy import Breaker, NodePolicy, Soak, Status, Waiting
 from ...api.objects import Condition
 from ...model import few
-from .actions import Wait, WaitKind
+from .actions import PatchNode, Tell, Wait, WaitKind
+from .bounds import brief
+from .queue import Looked, Pass
+from .record import Operation, readable
 from .snapshot import Snapshot
-from .words import brief
+from .view import View
 
 NAMES = 20
 """How many nodes a reason names."""
@@ -38,6 +46,34 @@ class Tally:
     lost: Sequence[str] = ()
     """Nodes that belonged to the policy and match none any more: their labels are gone."""
     waits: Sequence[Wait] = ()
+
+
+def tallies(so_far: Pass, waits: Iterable[Wait]) -> dict[str, Tally]:
+    """What was seen of the nodes of each policy, by its UID."""
+    said: dict[str, list[Wait]] = {}
+    for wait in waits:
+        said.setdefault(wait.policy, []).append(wait)
+    made = {}
+    members: dict[str, list[tuple[View, Looked]]] = {}
+    for view, looked in zip(so_far.views, so_far.looked, strict=True):
+        for each in view.policies if view.gpu else ():
+            members.setdefault(each.uid, []).append((view, looked))
+    lost = [(view, looked.lost) for view, looked in zip(so_far.views, so_far.looked, strict=True) if looked.lost]
+    for policy in so_far.known.policies:
+        every = members.get(policy.uid, [])
+        own = [(view, looked) for view, looked in every if len(view.policies) == 1]
+        open_ = Counter(view.operation.phase == "Quarantine" for view, _ in own if view.operation)
+        made[policy.uid] = Tally(
+            nodes=len(own),
+            current=sum(looked.current for _, looked in own),
+            operating=open_[False],
+            quarantined=open_[True],
+            uncovered=sum(looked.uncovered for _, looked in own),
+            overlapping=[view.name for view, _ in every if len(view.policies) > 1],
+            lost=[view.name for view, uids in lost if policy.uid in uids],
+            waits=said.get(policy.name, []),
+        )
+    return made
 
 
 def status(known: Snapshot, policy: NodePolicy, tally: Tally, switch: Breaker, soak: Soak | None = None) -> Status:
@@ -135,3 +171,42 @@ def _condition(policy: NodePolicy, now: datetime, row: tuple[str, bool, str, str
         observedGeneration=policy.metadata.generation,
         lastTransitionTime=(before and before.lastTransitionTime) or now,
     )
+
+
+def phase(view: View, patch: PatchNode) -> Tell | None:
+    """What PATCH means for the node; None where it begins no phase, or one that has an Event of its own."""
+    operation = readable(Operation, patch.annotations.get(keys.OPERATION))
+    before = view.operation
+    if operation is None or (before and (before.id, before.phase, before.step) == _where(operation)):
+        return None
+    words = _words(view.name, operation)
+    return Tell(view.name, f"Operation{operation.phase}", words) if words else None
+
+
+def _where(operation: Operation) -> tuple[str, str, str]:
+    return operation.id, operation.phase, operation.step
+
+
+def _words(node: str, operation: Operation) -> str:
+    what = f"{operation.kind} ({operation.target})"
+    back = f"to have it back: kubectl label node {node} {keys.HOLD}=true"
+    if operation.acted:
+        back = "it has failed before, and stays cordoned until it works"
+    until = _until(operation.deadline)
+    if operation.phase == "Held":
+        waits = f"; waits for pods of {operation.finish.wait.podSelector}" if operation.finish.wait.podSelector else ""
+        until = until or ", for an hour at the latest"
+        return f"cordoned for {what}, attempt {operation.attempt}{waits}{until}; {back}"
+    if operation.phase == "Evicting":
+        how = "drained" if operation.step == "drain" else "emptied of pods that use its GPUs"
+        return f"{how} for {what}{until}; {back}"
+    if operation.phase == "Acting":
+        cordoned = "stays cordoned" if operation.cordon else "is set up"
+        return f"{operation.step or operation.kind} is under way{until}; the node {cordoned}, and there is no way back"
+    if operation.phase == "Verifying":
+        return f"{what} is done; whether the node works is looked at{until}, and then it is given back"
+    return ""
+
+
+def _until(deadline: datetime | None) -> str:
+    return f", until {deadline:%Y-%m-%dT%H:%MZ} at the latest" if deadline else ""

@@ -1,7 +1,11 @@
-"""Going on where the operator's own upgrade was when its operator was switched off (reconciler.md A6, U8, U10).
+"""What others left on a node: the operator's own upgrade, and the platform's startup taints.
 
-One write owns the cordon, unless the operator had noted that it was the user's, maps the state to a phase and drops the
+Where the operator was switched off amid an upgrade, this goes on where that was (reconciler.md A6, U8, U10). One write
+owns the cordon, unless the operator had noted that it was the user's, maps the state to a phase and drops the
 operator's keys. Nothing is written while an operator still runs.
+
+Startup taints go when an install is done (reconciler.md A4). But a kubelet may register its node anew, with them, while
+everything on the machine works: that node is no new one, and nobody else would ever take them away.
 """
 
 from __future__ import annotations
@@ -10,10 +14,11 @@ from datetime import datetime
 
 from ...api import keys
 from ...api.node_policy import NodePolicy
+from . import verify
 from .actions import PatchNode
 from .admission import operation_for
 from .due import Due
-from .moves import Changes, move
+from .moves import Changes, move, untainted
 from .record import Phase, Target
 from .snapshot import Snapshot
 from .view import View, outdated
@@ -83,3 +88,15 @@ def _touched(known: Snapshot, view: View) -> datetime:
         return known.now
     since = [each.lastTransitionTime for each in pods[0].status.conditions if each.type == "Ready"]
     return min(since[0], known.now) if since and since[0] else known.now
+
+
+def untaint(known: Snapshot, view: View, policy: NodePolicy) -> tuple[PatchNode | None, str]:
+    """The write that takes them away once all works, or what it waits for; neither where there are none."""
+    left = untainted(view, policy.spec.startupTaints)
+    if left is None:
+        return None, ""
+    if lacking := verify.problems(known, view, operation_for(known, view, policy, Due(("install",), Target()))):
+        return None, f"the platform's taint stays until its GPUs are proved: {lacking[0]}"
+    metadata = view.node.metadata
+    why = "its GPUs are proved: no startup taint any more"
+    return PatchNode(view.name, metadata.uid, metadata.resourceVersion, why, taints=left), ""

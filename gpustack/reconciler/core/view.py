@@ -15,10 +15,9 @@ from typing import TypeVar
 import msgspec
 
 from ...api import keys
-from ...api.daemon_sets import DaemonSet
 from ...api.node_policy import Drain, NodePolicy, PodDeletion
 from ...api.objects import Node, count
-from ...api.pods import Pod
+from ...api.pods import DaemonSet, Pod
 from ...api.taints import kept_away
 from .pods import Uses
 from .record import Last, Memory, Operation, Unreadable, read, readable

@@ -4,8 +4,7 @@
 faults, are in tests/reconciler/memory.
 """
 
-from .eviction import BUDGETS
+from .eviction import BUDGETS, Stored
 from .server import Server
-from .stored import Stored
 
 __all__ = ["BUDGETS", "Server", "Stored"]

@@ -1,4 +1,4 @@
-"""Evictions and PodDisruptionBudgets, by the rules of kube-apiserver's eviction subresource.
+"""A client of the server in memory that only looks, and tries evictions, by the rules of kube-apiserver's subresource.
 
 In the order that it has them: a pod that is not ready to serve anyone goes whatever its budget; two budgets are an
 error of the server; then the budget allows it, or says why not.
@@ -7,16 +7,29 @@ error of the server; then the budget allows it, or says why not.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
 
-from ...api import objects
+from ...api.objects import Object
 from ..core import selectors
-from ..shell.cluster import ApiError, Kind, TooMany
-from .rules import Document
-from .server import Server
+from ..shell.cluster import (
+    EVERYTHING,
+    PODS,
+    Answer,
+    ApiError,
+    Body,
+    Kind,
+    Listing,
+    Selection,
+    TooMany,
+    leaned,
+    within,
+)
+from .server import Document, Server
 
-BUDGETS: Kind[objects.Object] = Kind(objects.Object, "policy", "v1", "poddisruptionbudgets", "PodDisruptionBudget")
+BUDGETS: Kind[Object] = Kind(Object, "policy", "v1", "poddisruptionbudgets", "PodDisruptionBudget")
 
+T = TypeVar("T", bound=Object)
 _REFUSED = "Cannot evict pod as it would violate the pod's disruption budget."
 
 
@@ -89,3 +102,25 @@ def _expression(each: Mapping[str, Any], labels: Mapping[str, str]) -> bool:
         "DoesNotExist": f"!{key}",
     }
     return selectors.matches(texts[each["operator"]], labels)
+
+
+@dataclass
+class Stored:
+    """What SERVER holds, and which evictions it would allow."""
+
+    server: Server = field(default_factory=Server)
+
+    async def list(self, kind: Kind[T], which: Selection = EVERYTHING) -> Listing[T]:
+        """All objects that WHICH selects."""
+        try:
+            decoded = (self.server.decode(kind, document) for document in self.server.all(kind, which))
+            objects = tuple(leaned(kind, decoded))
+            within(kind, len(objects))
+        except ValueError as error:
+            raise ApiError(str(error), 400, "BadRequest") from None
+        return Listing(objects, str(self.server.version), self.server.now)
+
+    async def create(self, kind: Kind[Any], body: Body, **where: Any) -> Answer:
+        """The trial of an eviction of the pod `of` in its `namespace`; nothing else is ever created."""
+        tried(self.server, self.server.get(PODS, where["of"], where["namespace"]))
+        return Answer()

@@ -7,6 +7,7 @@ as it was.
 from __future__ import annotations
 
 import copy
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -17,9 +18,8 @@ import msgspec
 from ...api.objects import Object
 from ..core import selectors
 from ..shell.cluster import EVERYTHING, Kind, NotFound, Selection
-from . import rules
-from .rules import Document
 
+Document = dict[str, Any]
 T = TypeVar("T", bound=Object)
 Key = tuple[str, str]
 
@@ -53,7 +53,7 @@ class Server:
     def edit(self, kind: Kind[Any], name: str, patch: Mapping[str, Any], namespace: str = "") -> Document:
         """Merge PATCH into an object, its status included."""
         old = self.get(kind, name, namespace)
-        return self.store(kind, old, rules.merge(old, patch))
+        return self.store(kind, old, merge(old, patch))
 
     def remove(self, kind: Kind[Any], name: str, namespace: str = "") -> None:
         """Make an object go at once, whatever its grace."""
@@ -170,7 +170,7 @@ def matches(document: Document, which: Selection) -> bool:
     labels = metadata.get("labels") or {}
     if which.labels and not all(test(labels) for test in selectors.parse(which.labels)):
         return False
-    return not which.fields or rules.fields(which.fields, document)
+    return not which.fields or _fields(which.fields, document)
 
 
 def key_of(document: Mapping[str, Any]) -> Key:
@@ -181,3 +181,35 @@ def key_of(document: Mapping[str, Any]) -> Key:
 def stamp(moment: datetime) -> str:
     """A time as the API writes it."""
     return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def merge(target: Any, patch: Any) -> Any:
+    """TARGET with the merge patch PATCH (RFC 7386). Nothing is changed in place; what PATCH leaves alone is shared."""
+    if not isinstance(patch, Mapping):
+        return patch
+    made = dict(target) if isinstance(target, Mapping) else {}
+    for key, value in patch.items():
+        if value is None:
+            made.pop(key, None)
+        else:
+            made[key] = merge(made.get(key), value)
+    return made
+
+
+def _fields(selector: str, document: Mapping[str, Any]) -> bool:
+    """Whether DOCUMENT is what a field selector names. Raises ValueError for one that the API server would refuse."""
+    return all(_field(document, part) for part in selector.split(",") if part)
+
+
+_EQUAL = re.compile(r"^(?P<key>[^\s!=]+)\s*(?P<how>==|=|!=)\s*(?P<value>[^\s!=]*)$")
+_SELECTABLE = ("metadata.name", "metadata.namespace", "spec.nodeName", "status.phase", "involvedObject.name")
+
+
+def _field(document: Mapping[str, Any], text: str) -> bool:
+    match = _EQUAL.match(text.strip())
+    if match is None or match["key"] not in _SELECTABLE:
+        raise ValueError(f"field label not supported: {text!r}")
+    value: Any = document
+    for part in match["key"].split("."):
+        value = value.get(part) or "" if isinstance(value, Mapping) else ""
+    return bool(value == match["value"]) != (match["how"] == "!=")

@@ -19,8 +19,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Generic, Literal, Protocol, TypeVar
 
-from ...api import daemon_sets, objects, pods
 from ...api import node_policy as policy
+from ...api import objects, pods
 
 NAMESPACE = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 """The name of a namespace."""
@@ -93,8 +93,8 @@ class Kind(Generic[T]):
 
 NODES = Kind(objects.Node, "", "v1", "nodes", "Node", namespaced=False)
 PODS = Kind(pods.Pod, "", "v1", "pods", "Pod")
-DAEMONSETS = Kind(daemon_sets.DaemonSet, "apps", "v1", "daemonsets", "DaemonSet")
-REVISIONS = Kind(daemon_sets.ControllerRevision, "apps", "v1", "controllerrevisions", "ControllerRevision")
+DAEMONSETS = Kind(pods.DaemonSet, "apps", "v1", "daemonsets", "DaemonSet")
+REVISIONS = Kind(pods.ControllerRevision, "apps", "v1", "controllerrevisions", "ControllerRevision")
 DEPLOYMENTS = Kind(objects.Deployment, "apps", "v1", "deployments", "Deployment")
 CLAIMS = Kind(objects.Claim, "resource.k8s.io", "v1", "resourceclaims", "ResourceClaim")
 CONFIG_MAPS = Kind(objects.ConfigMap, "", "v1", "configmaps", "ConfigMap")

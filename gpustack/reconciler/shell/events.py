@@ -14,7 +14,7 @@ from math import inf
 
 from ...api import keys
 from ..core.actions import Tell
-from ..core.words import brief
+from ..core.bounds import brief
 from .clock import Clock
 from .cluster import EVENTS, ApiError, Cluster
 from .log import Log

@@ -14,15 +14,14 @@ from datetime import datetime, timedelta
 from typing import Any, TypeVar
 
 from ...api import keys
-from ...api.daemon_sets import ControllerRevision, DaemonSet
 from ...api.objects import Deployment, Object
-from ...api.pods import Pod
+from ...api.pods import ControllerRevision, DaemonSet, Pod
 from ..core import engine, evictions
 from ..core.engine import Wanted
 from ..core.layouts import read_layouts
+from ..core.others import PREFIX
 from ..core.pods import to_evict
 from ..core.record import Entry
-from ..core.sharing import PREFIX
 from ..core.snapshot import Announced, DriverSet, Kept, Precheck, Seen, Snapshot
 from ..core.view import operations, uses_of, view
 from . import cluster

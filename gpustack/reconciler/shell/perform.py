@@ -13,7 +13,7 @@ import msgspec
 
 from ...api import keys
 from ..core.actions import Action, Decision, DeletePod, Evict, HoldLease, PatchNode, PatchStatus, WriteLayouts
-from ..core.sharing import PREFIX
+from ..core.others import PREFIX
 from . import cluster
 from .cluster import Answer, ApiError, Cluster, Conflict, NotFound, Selection, Unreachable
 from .events import Events

@@ -12,9 +12,9 @@ from datetime import datetime, timedelta
 
 from ...api import keys
 from ...api.pods import Pod
+from ..core.bounds import span
 from ..core.evictions import maker
 from ..core.snapshot import Precheck
-from ..core.spans import span
 from .cluster import PODS, ApiError, Cluster, Conflict, TooMany, Unreachable
 
 LONGEST_WAIT = 600.0

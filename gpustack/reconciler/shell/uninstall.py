@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 from ...api import keys
 from ...api.pods import Pod
 from ..core.actions import PatchNode
-from ..core.closing import release
 from ..core.engine import Wanted
 from ..core.layouts import named
+from ..core.moves import release
 from ..core.snapshot import Snapshot
 from ..core.view import View, uses_of, views
 from .cluster import LEASES, NODES, ApiError, Cluster, Conflict, NotFound, TooMany, Unreachable

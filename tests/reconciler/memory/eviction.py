@@ -10,8 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from gpustack.reconciler.memory.eviction import BUDGETS, healthy, selects, tried
-from gpustack.reconciler.memory.rules import Document
-from gpustack.reconciler.memory.server import stamp
+from gpustack.reconciler.memory.server import Document, stamp
 from gpustack.reconciler.shell.cluster import PODS, Conflict
 
 from .server import Server

@@ -17,9 +17,8 @@ from functools import lru_cache
 from typing import Any, Literal, TypeVar
 
 from gpustack.api.objects import Metadata, Object
-from gpustack.reconciler.memory.rules import Document
-from gpustack.reconciler.memory.server import matches
-from gpustack.reconciler.memory.stored import Stored
+from gpustack.reconciler.memory.eviction import Stored
+from gpustack.reconciler.memory.server import Document, matches
 from gpustack.reconciler.shell.cluster import (
     EVERYTHING,
     PODS,

@@ -10,9 +10,8 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
-from gpustack.reconciler.memory import rules, server
-from gpustack.reconciler.memory.rules import Document
-from gpustack.reconciler.memory.server import stamp
+from gpustack.reconciler.memory import server
+from gpustack.reconciler.memory.server import Document, stamp
 from gpustack.reconciler.shell.cluster import PODS, ApiError, Conflict, Kind
 
 _PREFIX = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*-?")
@@ -124,7 +123,7 @@ class Server(server.Server):
                 409,
                 "Conflict",
             )
-        made = rules.merge(old, body)
+        made = server.merge(old, body)
         if subresource == "status":
             made = {**old, "status": made.get("status")}
         elif kind.plural not in _WITHOUT_STATUS:

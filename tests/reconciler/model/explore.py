@@ -31,7 +31,7 @@ import msgspec
 
 from gpustack.reconciler.core.actions import PatchStatus, WriteLayouts
 from gpustack.reconciler.memory.eviction import BUDGETS
-from gpustack.reconciler.memory.rules import Document
+from gpustack.reconciler.memory.server import Document
 from gpustack.reconciler.shell.cluster import LEASES, NODES, PODS, POLICIES
 from tests.reconciler.world.machine import APPLY, INSTALL, PATIENCE, RETRY, Task
 from tests.reconciler.world.world import World

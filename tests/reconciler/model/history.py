@@ -19,7 +19,7 @@ from types import FunctionType
 from typing import Any
 
 from gpustack.reconciler.core import engine
-from gpustack.reconciler.core.sharing import HOLDER
+from gpustack.reconciler.core.others import HOLDER
 from gpustack.reconciler.core.snapshot import Kept, Snapshot
 from gpustack.reconciler.shell.cluster import LEASES, NODES, PODS, POLICIES
 from tests.reconciler.memory import drive

@@ -12,8 +12,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from gpustack.api import keys
-from gpustack.reconciler.memory.rules import Document
-from gpustack.reconciler.memory.server import stamp
+from gpustack.reconciler.memory.server import Document, stamp
 from gpustack.reconciler.shell.cluster import NODES, PODS
 from tests.reconciler.world.stack import FEATURES, LAYOUTS, MIG_MANAGER, OPERANDS, PLUGIN, VALIDATOR, base
 

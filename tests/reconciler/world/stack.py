@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from gpustack.api import keys
-from gpustack.reconciler.memory.rules import Document
+from gpustack.reconciler.memory.server import Document
 
 NAMESPACE = "gpu-operator"
 DRIVER = "nvidia-driver-daemonset"

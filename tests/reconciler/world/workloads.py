@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from gpustack.reconciler.memory.eviction import BUDGETS
-from gpustack.reconciler.memory.rules import Document
+from gpustack.reconciler.memory.server import Document
 from gpustack.reconciler.shell.cluster import PODS
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from datetime import datetime
 from typing import Any
 
 from gpustack.api import keys
-from gpustack.reconciler.memory.rules import Document
+from gpustack.reconciler.memory.server import Document
 from gpustack.reconciler.shell.cluster import CONFIG_MAPS, DAEMONSETS, NODES, PODS, POLICIES, REVISIONS, Selection
 from tests.reconciler.memory.eviction import settle_budgets
 from tests.reconciler.memory.server import Server
