@@ -5,8 +5,6 @@ that nor its language. Both hold the cluster against this, so that they can't fi
 it from a ConfigMap (components/verify/).
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import NamedTuple
 
@@ -57,8 +55,7 @@ class Nodes(msgspec.Struct, kw_only=True, frozen=True, omit_defaults=True):
     """The nodes of a pool, which the policy describes at `path`: their number, where it is said, the labels by which
     they are selected and those that they get, their taints as key and effect, those that come off once a node works
     (with the path of each), what each offers by resource (-1: some), whether GPUs are `cut`, and the driver: the
-    numbers of its version, as far as they are said, and whether nodes bring it.
-    """
+    numbers of its version, as far as they are said, and whether nodes bring it."""
 
     name: str
     path: str

@@ -5,8 +5,6 @@ the driver manager and the MIG manager pause components through them (reconciler
 ours.
 """
 
-from __future__ import annotations
-
 DOMAIN = "gpustack.dev"
 
 # --- ours, on nodes ---------------------------------------------------------------------------------------------------

@@ -4,8 +4,6 @@ The compiler renders one for each pool (pools with equal selection and content s
 writes their status. The CustomResourceDefinition's schema and this file say the same: a test compares them.
 """
 
-from __future__ import annotations
-
 from typing import Literal
 
 import msgspec
@@ -118,10 +116,8 @@ class OrderBy(Slim, kw_only=True):
 
 class PodRule(Slim, kw_only=True):
     """What becomes of pods that use a GPU of a node that is to be worked on; the first rule that a pod matches counts.
-
     leave: they count as none that uses one. wait: nobody is evicted before they have ended. evict: as without a rule.
-    delete: they are deleted, whatever a PodDisruptionBudget says.
-    """
+    delete: they are deleted, whatever a PodDisruptionBudget says."""
 
     podSelector: str
     namespace: str = ""

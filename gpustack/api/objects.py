@@ -4,8 +4,6 @@ Solves: 5,000 nodes decoded whole take 470 MB; these take 58 (reconciler.md 6.8)
 name. Attribute names are Kubernetes' own.
 """
 
-from __future__ import annotations
-
 from datetime import datetime
 from typing import Annotated, Any, Generic, TypeVar
 
@@ -150,10 +148,7 @@ class Node(Object, kw_only=True):
     @property
     def ready(self) -> bool:
         """Whether its kubelet says that it works."""
-        for each in self.status.conditions:
-            if each.type == "Ready":
-                return each.status == "True"
-        return False
+        return next((each.status == "True" for each in self.status.conditions if each.type == "Ready"), False)
 
 
 class DeviceResult(Slim, kw_only=True):

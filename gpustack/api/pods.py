@@ -2,8 +2,6 @@
 which driver a node is to have, and which it has.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import msgspec

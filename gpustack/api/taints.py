@@ -1,15 +1,11 @@
 """Whether taints and labels keep a pod off a node, as the scheduler decides: for the compiler, and in the cluster."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 from ..model import whole
 
 Toleration = Mapping[str, Any]
-
-
 Taint = Any
 """A taint of a policy or of a node: both have key, value and effect."""
 

@@ -11,9 +11,8 @@ import secrets
 import signal
 import socket
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 from ..model import whole
 from .shell import access, report
@@ -36,10 +35,11 @@ def arguments(given: Sequence[str], environment: Mapping[str, str]) -> argparse.
     parser = argparse.ArgumentParser(prog="python -m gpustack.reconciler", description=__doc__)
     parser.add_argument("--namespace", default=environment.get("POD_NAMESPACE", ""), help="where the operands are")
     parser.add_argument("--identity", default="", help="the name that this replica holds the Lease under")
-    parser.add_argument("--port", type=_port, default=8080, help="for /healthz, /readyz and /metrics")
-    parser.add_argument("--probe-port", type=_port, default=0, help="for /healthz and /readyz alone; default: none")
+    port, seconds = _whole(1, 65535, "a number"), _whole(3, 3600, "whole seconds")  # less leaves no room to renew in
+    parser.add_argument("--port", type=port, default=8080, help="for /healthz, /readyz and /metrics")
+    parser.add_argument("--probe-port", type=port, default=0, help="for /healthz and /readyz alone; default: none")
     parser.add_argument(
-        "--lease-seconds", type=_seconds, default=Terms().duration, help="after which another replica takes over"
+        "--lease-seconds", type=seconds, default=Terms().duration, help="after which another replica takes over"
     )
     parser.add_argument("--maintenance-leases", default="", help="namespace of Leases that share maintenance")
     parser.add_argument("--kured", default="", help="kured's DaemonSet, as NAMESPACE/NAME, whose lock counts")
@@ -60,25 +60,22 @@ def arguments(given: Sequence[str], environment: Mapping[str, str]) -> argparse.
     return made
 
 
-def _port(text: str) -> int:
-    """A port to listen on."""
-    if (number := whole(text)) is None or not 1 <= number <= 65535:
-        raise argparse.ArgumentTypeError(f"{text}: a number from 1 to 65535")
-    return number
+def _whole(least: int, most: int, what: str) -> Callable[[str], int]:
+    def read(text: str) -> int:
+        if (number := whole(text)) is None or not least <= number <= most:
+            raise argparse.ArgumentTypeError(f"{text}: {what} from {least} to {most}")
+        return number
 
-
-def _seconds(text: str) -> int:
-    """A time that leaves room to renew in."""
-    if (number := whole(text)) is None or not 3 <= number <= 3600:
-        raise argparse.ArgumentTypeError(f"{text}: whole seconds from 3 to 3600")
-    return number
+    return read
 
 
 async def main(options: argparse.Namespace) -> int:
     """Run until told to stop; the exit code. Told is it by a signal, from the beginning on: as the first process of a
     container it would not notice one that it does not ask for."""
     log, metrics, clock = Log(options.log_level), Metrics(), Clock()
-    _stop_on_signals(asyncio.current_task())
+    loop, task = asyncio.get_running_loop(), asyncio.current_task()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, task.cancel if task else loop.stop)
     try:
         client = Client(configuration(options.kubeconfig))
     except ApiError as error:
@@ -102,12 +99,6 @@ async def main(options: argparse.Namespace) -> int:
         return STOPPED if options.plan else 0
     finally:
         await client.close()
-
-
-def _stop_on_signals(task: asyncio.Task[Any] | None) -> None:
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, task.cancel if task else loop.stop)
 
 
 def _print(lines: Iterable[str], log: Log) -> int:

@@ -12,9 +12,10 @@ from gpustack.api.objects import Metadata, Node
 from gpustack.reconciler.core.admission import Candidate
 from gpustack.reconciler.core.due import Due
 from gpustack.reconciler.core.engine import outlook
+from gpustack.reconciler.core.queue import soaking
 from gpustack.reconciler.core.record import Act, Operation, Phase, Target, write
 from gpustack.reconciler.core.snapshot import Snapshot
-from gpustack.reconciler.core.soak import soaking, soaks
+from gpustack.reconciler.core.soak import soaks
 from gpustack.reconciler.core.view import views
 
 NOW = datetime(2026, 1, 5, tzinfo=UTC)

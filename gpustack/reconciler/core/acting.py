@@ -94,10 +94,8 @@ def act(known: Snapshot, view: View, operation: Operation) -> Progress:
 
 def labels_lost(known: Snapshot, view: View, operation: Operation) -> PatchNode | None:
     """Put back deploy labels that somebody took away, or paused and forgot: without them the pods that are waited for
-    never come.
-
-    An install and a change of mode have labels of their own, and put them back when they are tried again.
-    """
+    never come. An install and a change of mode have labels of their own, and put them back when they are tried
+    again."""
     policy, own = view.policy, {"install", "mode"} & set(operation.acts)
     lost: dict[str, str | None] = dict.fromkeys(labeller.paused_and_forgotten(known, view), "true")
     if policy and policy.uid == operation.policy and view.gpu and not own:
@@ -130,9 +128,6 @@ def afterwards(known: Snapshot, view: View, operation: Operation) -> PatchNode |
         labels[manager] = "true"
     why, seconds = f"mig: begins with {spec.migDefault}", operation.finish.migSeconds
     return move(known, view, operation, why, phase="Acting", step="install", seconds=seconds, labels=labels)
-
-
-# --- driver and repair ------------------------------------------------------------------------------------------------
 
 
 def _driver(known: Snapshot, view: View, operation: Operation) -> Progress:
@@ -210,15 +205,10 @@ def _requested(known: Snapshot, view: View, operation: Operation) -> Progress:
     return Progress(reason=f"waits for somebody to {what} it, who removes the annotation {keys.REQUESTED} then")
 
 
-# --- MIG --------------------------------------------------------------------------------------------------------------
-
-
 def _command(known: Snapshot, view: View, operation: Operation) -> tuple[dict[str, str | None], datetime | None]:
-    """The labels that command a layout, and whether the manager must be restarted to notice.
-
-    The state is removed with the command, so that a success that is seen later answers this command and no earlier one
-    (reconciler.md M3, I17). The manager acts on a change of the label and at its start, never on changed content (M4).
-    """
+    """The labels that command a layout, and whether the manager must be restarted to notice. The state is removed with
+    the command, so that a success that is seen later answers this command and no earlier one (reconciler.md M3, I17).
+    The manager acts on a change of the label and at its start, never on changed content (M4)."""
     labels: dict[str, str | None] = {keys.MIG_STATE: None} if keys.MIG_STATE in view.labels else {}
     if view.labels.get(keys.MIG_CONFIG) == operation.target.mig:
         return labels, known.now
@@ -252,9 +242,6 @@ def _mig(known: Snapshot, view: View, operation: Operation) -> Progress:
     if not managers:
         return Progress(reason="waits for a MIG manager on the node")
     return Progress(reason=f"the MIG manager says {state or 'nothing yet'}")
-
-
-# --- mode and install -------------------------------------------------------------------------------------------------
 
 
 def _swap(view: View, operation: Operation) -> dict[str, str | None]:

@@ -30,8 +30,7 @@ def still_due(
     known: Snapshot, view: View, policy: NodePolicy, operation: Operation
 ) -> PatchNode | Candidate | str | None:
     """See to it that the operation still is for what is due: the write that is all that happens on the node then, the
-    next attempt of one that has failed, or why it isn't known yet, so that nothing is done that can't be undone.
-    """
+    next attempt of one that has failed, or why it isn't known yet, so that nothing is done that can't be undone."""
     if not (operation.returnable or operation.phase == "Quarantine"):
         return None
     what, notes = due(known, view, policy)
@@ -56,8 +55,7 @@ def _retry(
     known: Snapshot, view: View, policy: NodePolicy, operation: Operation, what: Due | None
 ) -> PatchNode | Candidate | None:
     """Make a quarantined node a candidate again: it has another target, somebody asks, or its time has come. A record
-    that is for nothing any more goes instead.
-    """
+    that is for nothing any more goes instead."""
     asked = keys.RETRY in view.annotations
     other = what is not None and what.target != operation.target
     timely = operation.notBefore is not None and known.now >= operation.notBefore
@@ -82,8 +80,7 @@ def _cut(view: View, policy: NodePolicy, operation: Operation) -> dict[str, str]
 
 def anew(known: Snapshot, view: View) -> Candidate | None:
     """A node that doesn't work, and of whose operation nobody knows any more, as one on which something is due. Of what
-    its record says that it was for nothing is believed.
-    """
+    its record says that it was for nothing is believed."""
     policy = view.policy
     what = due(known, view, policy)[0] if policy else None
     if what is None and view.driver:
@@ -93,8 +90,7 @@ def anew(known: Snapshot, view: View) -> Candidate | None:
 
 def _once_more(known: Snapshot, view: View, policy: NodePolicy, operation: Operation) -> Due:
     """OPERATION once more, on a node that doesn't work though nothing is due: with the layout and the components that
-    POLICY has for it now, and without a layout where somebody set one by hand for a while.
-    """
+    POLICY has for it now, and without a layout where somebody set one by hand for a while."""
     acts, target, mig = operation.acts, operation.target, policy.spec.mig
     until = manual_until(view)
     if target.deploy and policy.spec.labelling:

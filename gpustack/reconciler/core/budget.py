@@ -183,11 +183,8 @@ class Budget:
 
 
 def _owner(view: View, known: Collection[str]) -> str:
-    """UID of the policy in whose budget the node counts, "" for none.
-
-    An open operation's, though NFD sees no GPU any more or the node has moved; if that policy is gone, or was made
-    anew, the node's present one.
-    """
+    """UID of the policy in whose budget the node counts, "" for none. An open operation's, though NFD sees no GPU any
+    more or the node has moved; if that policy is gone, or was made anew, the node's present one."""
     if view.operation and view.operation.policy in known:
         return view.operation.policy
     if view.operation:

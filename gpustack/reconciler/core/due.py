@@ -103,10 +103,8 @@ def new_node(known: Snapshot, view: View) -> bool:
 
 def in_service(known: Snapshot, view: View) -> bool:
     """Whether the stack works on the node though it offers no GPU: nodes with DRA publish theirs elsewhere, those of
-    virtual machines hand them on, and a pod that uses one may be away just now (moving.md M8).
-
-    Pods of an earlier node of its name tell nothing, nor do those that an installation of ours has left behind.
-    """
+    virtual machines hand them on, and a pod that uses one may be away just now (moving.md M8). Pods of an earlier node
+    of its name tell nothing, nor do those that an installation of ours has left behind."""
     made = view.node.metadata.creationTimestamp
     if made is None or "install" in view.last.kind:
         return False
@@ -118,12 +116,9 @@ def in_service(known: Snapshot, view: View) -> bool:
 
 
 def unclear(known: Snapshot, view: View) -> str:
-    """Why it can't be told yet whether a node that may be new is; "" where it can.
-
-    Pods that are older than the Node object were left by an earlier node of its name. They can't run on a machine whose
-    GPUs nobody offers yet, and end by and by; were the node adopted meanwhile, a MIG pool's would offer whole GPUs
-    (P42).
-    """
+    """Why it can't be told yet whether a node that may be new is; "" where it can. Pods that are older than the Node
+    object were left by an earlier node of its name. They can't run on a machine whose GPUs nobody offers yet, and end
+    by and by; were the node adopted meanwhile, a MIG pool's would offer whole GPUs (P42)."""
     using = labeller.users(known, view)
     if using is None:
         return "its pods are read to see whether it is new"
@@ -176,10 +171,8 @@ def _left_alone(view: View, policy: NodePolicy) -> Why | None:
 
 
 def _not_synced(view: View, policy: NodePolicy) -> Why | None:
-    """The policy and the DaemonSet arrive in any order, and only a pair that was rendered together counts (A8).
-
-    Nothing at all is due meanwhile: a MIG layout that came with a driver is to be one operation with it.
-    """
+    """The policy and the DaemonSet arrive in any order, and only a pair that was rendered together counts (A8). Nothing
+    at all is due meanwhile: a MIG layout that came with a driver is to be one operation with it."""
     if not (view.driver and policy.spec.driver):
         return None
     driver = view.driver.object
@@ -214,10 +207,8 @@ def is_broken(pod: Pod) -> bool:
 
 
 def _mig(known: Snapshot, view: View, policy: NodePolicy, notes: list[Why], *, driver: bool) -> tuple[str, str] | None:
-    """The MIG configuration to command and the digest of its content; None where none is due or nobody would act.
-
-    A MIG manager that the driver manager paused comes back with the new DRIVER pod, or when the pause is healed.
-    """
+    """The MIG configuration to command and the digest of its content; None where none is due or nobody would act. A MIG
+    manager that the driver manager paused comes back with the new DRIVER pod, or when the pause is healed."""
     wanted = _layout(known, view, policy, notes)
     if wanted and view.barred("mig-manager"):
         notes.append(("opt-out", f"MIG layout {wanted[0]} is due, and the MIG manager is kept off the node"))

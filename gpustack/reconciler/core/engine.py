@@ -223,15 +223,13 @@ def _lost_members(known: Snapshot, view: View) -> list[str]:
     """The policies that the node belonged to, where it matches none any more."""
     if view.policies or view.labels.get(keys.PRESENT) != "true":
         return []
-    memory = view.memory
-    return [policy.uid for policy in known.policies if memory.policy == policy.uid or memory.name == policy.name]
+    return [each.uid for each in known.policies if view.memory.policy == each.uid or view.memory.name == each.name]
 
 
 def _unledgered(known: Snapshot, view: View, operation: Operation) -> Looked:
     """A record of an operation that isn't in the ledger: somebody wrote it who owns the node, or the Lease was lost. It
     is reported, and after a while the node is given back; where the record says that the node was touched, and a cordon
-    is on it, not before it works, and it has its turn once more.
-    """
+    is on it, not before it works, and it has its turn once more."""
     text = f"its record says that operation {operation.id} ({operation.kind}) is open, and nobody has begun it"
     seen = known.seen.since(view.node.uid, "unledgered", known.now)
     if seen >= GIVEN_BACK:
@@ -350,9 +348,7 @@ def _settled(known: Snapshot, view: View, policy: NodePolicy, what: Due | None, 
 
 def foreseen(known: Snapshot) -> Snapshot:
     """KNOWN with its nodes as a pass leaves those on which it only notes something: whom they belong to, their labels.
-
-    For plans: the next pass sees them so, and what is due on them begins only then.
-    """
+    For plans: the next pass sees them so, and what is due on them begins only then."""
     made = {
         action.node: action
         for action in outlook(known).decision.actions

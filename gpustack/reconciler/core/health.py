@@ -23,7 +23,7 @@ from .actions import Why
 from .bounds import brief, span
 from .budget import NAMED, absolute, announced
 from .pods import to_evict
-from .record import Operation, Request, Target
+from .record import Act, Operation, Request, Target
 from .snapshot import Snapshot
 from .view import View, uses_of
 
@@ -196,8 +196,10 @@ class Faults:
         what = f"{len(faulty)} of {len(self.views)} nodes tell of a fault at once: {few(sorted(faulty), NAMED)}"
         return f"{what}; of more than {limit} nobody believes it"
 
-    def refuses(self, view: View) -> Why | None:
-        """Why nothing may be done about the node's fault now."""
+    def refuses(self, view: View, acts: Sequence[Act]) -> Why | None:
+        """Why nothing may be done about the node's fault now, where one of ACTS is for it."""
+        if "health" not in acts:
+            return None
         if self.many:
             return "health-limit", self.many
         total = len(self.views)

@@ -141,9 +141,8 @@ def _waiting(known: Snapshot, revision: str) -> str:
         if not (outdated_by(pod, revision) or pod.terminating or pod.ready) and known.passed(since) < patience
         if not there or unanswered(pod)  # a registry that answers, and has given it to another, does so on purpose
     )
-    return next(
-        (text for pod, at in waiting if (text := pulls(pod)) and not had_by_another(known, revision, pod, at)), ""
-    )
+    alone = ((pulls(pod), pod, at) for pod, at in waiting)
+    return next((text for text, pod, at in alone if text and not had_by_another(known, revision, pod, at)), "")
 
 
 def _emptied(known: Snapshot) -> dict[str, datetime]:

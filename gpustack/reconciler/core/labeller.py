@@ -142,10 +142,7 @@ def users(known: Snapshot, view: View) -> Sequence[Pod] | None:
 
 def gone_for_long(known: Snapshot, view: View, policy: NodePolicy) -> bool:
     """Whether the node's GPU has been gone from NFD's labels for the grace period, on a node that works and offers
-    none.
-
-    An outage of NFD looks the same for a while: that is what the grace is for.
-    """
+    none. An outage of NFD looks the same for a while: that is what the grace is for."""
     away = policy.spec.labelling and view.labels.get(keys.PRESENT) == "true" and not view.gpu
     quiet = away and view.node.ready and not view.offers and view.operation is None
     gone = known.seen.since(view.node.uid, "gpu-gone", known.now, holds=quiet)

@@ -138,12 +138,10 @@ def _name(known: Snapshot, layouts: Layouts, name: str, asked: Counter[str], *, 
 
 
 def _other_content(known: Snapshot, name: str) -> bool:
-    """Whether a node has NAME as its label, and was cut by another content of it: of a file that is gone.
-
-    Where the map comes for the first time in the middle of a roll-out of that layout, nodes that have the new content
-    already are cut once more, by its name with a digest: NAME can't stay with them. Of the old content there is no copy
-    to write under it, and nodes that have that would be cut by the new one whenever their manager starts.
-    """
+    """Whether a node has NAME as its label, and was cut by another content of it: of a file that is gone. Where the map
+    comes for the first time in the middle of a roll-out of that layout, nodes that have the new content already are cut
+    once more, by its name with a digest: NAME can't stay with them. Of the old content there is no copy to write under
+    it, and nodes that have that would be cut by the new one whenever their manager starts."""
     digests = {
         policy.spec.mig.digest for policy in known.policies if policy.spec.mig and policy.spec.mig.config == name
     }

@@ -30,8 +30,7 @@ LAST_RETRY = timedelta(hours=6)
 
 class Changes(TypedDict, total=False):
     """The fields of an operation that a move may change; record.py says what each is. When a phase began and when it
-    ends is not among them: it goes with the phase.
-    """
+    ends is not among them: it goes with the phase."""
 
     phase: Phase
     step: Part
@@ -62,10 +61,7 @@ def move(
     **changes: Unpack[Changes],
 ) -> PatchNode:
     """Write OPERATION with CHANGES, and NOTES as annotations; a new phase begins now and ends, if SECONDS is not 0, so
-    much later.
-
-    The cordon goes with it, so that no state of the node exists in which one is there without the other.
-    """
+    much later. The cordon goes with it, so that no state of the node exists in which one is there without the other."""
     begins = {"since": known.now, "deadline": known.now + span(seconds) if seconds else None}
     made = msgspec.structs.replace(operation, reason=why, **changes, **(begins if "phase" in changes else {}))
     annotations: dict[str, str | None] = {
@@ -113,20 +109,17 @@ def close(known: Snapshot, view: View, operation: Operation) -> PatchNode:
 
 def remembered(view: View, policy: str, name: str, mig: str, digest: str) -> dict[str, str]:
     """What is to stand on the node, as it is now: that it belongs to the policy with the UID POLICY, called NAME, and
-    that MIG with DIGEST was proved on it.
-    """
+    that MIG with DIGEST was proved on it."""
     uid, machine = view.node.uid, view.node.status.nodeInfo.machineID
     memory = Memory(policy=policy, name=name, uid=uid, machine=machine, mig=mig, mig_digest=digest)
     return {keys.MEMORY: write(memory, view.annotations.get(keys.MEMORY))}
 
 
 def untainted(view: View, startup: Iterable[Taint | str]) -> list[NodeTaint] | None:
-    """The taints that stay on a node whose GPUs are proved; None where none is to go.
-
-    A taint is one of STARTUP by key and effect, as the admission policy has it, which lets no other go: a write that
-    takes one more away would be refused for ever. For the same reason what the policy says now counts, and the record
-    only where there is no policy any more.
-    """
+    """The taints that stay on a node whose GPUs are proved; None where none is to go. A taint is one of STARTUP by key
+    and effect, as the admission policy has it, which lets no other go: a write that takes one more away would be
+    refused for ever. For the same reason what the policy says now counts, and the record only where there is no policy
+    any more."""
     names = {str(taint) for taint in startup}
     left = [taint for taint in view.node.spec.taints if str(taint) not in names]
     return left if len(left) < len(view.node.spec.taints) else None
@@ -135,11 +128,8 @@ def untainted(view: View, startup: Iterable[Taint | str]) -> list[NodeTaint] | N
 def abandon(
     known: Snapshot, view: View, operation: Operation, why: str, *, failed: bool, whose: Pod | None = None
 ) -> PatchNode:
-    """Give up before the point of no return.
-
-    A node that an earlier attempt has touched was never seen to work since, and one with a fault doesn't: it goes back
-    into quarantine.
-    """
+    """Give up before the point of no return. A node that an earlier attempt has touched was never seen to work since,
+    and one with a fault doesn't: it goes back into quarantine."""
     if (operation.acted is not None and not operation.install) or stays(view, operation):
         return quarantine(known, view, operation, why, again=True, tried=failed)
     return release(known, view, operation, why, failed=failed, whose=whose)

@@ -105,23 +105,18 @@ def _returnable(known: Snapshot, view: View, operation: Operation, unsure: str) 
     if listed is None:
         return _unread(known, view, operation)
     made = (_held if operation.phase == "Held" else _evicting)(known, view, operation, listed)
-    if unsure and any(_begins(action) for action in made.actions):
-        if _past(known, view, operation):
-            return _released(known, view, operation, unsure, failed=True)
-        return Step(reason=unsure, again=30)
-    return made
-
-
-def _begins(action: Action) -> bool:
-    """Whether ACTION passes the point of no return."""
-    return isinstance(action, PatchNode) and action.labels.get(keys.PHASE) == "Acting"
+    patches = (action for action in made.actions if isinstance(action, PatchNode))
+    if not (unsure and any(patch.labels.get(keys.PHASE) == "Acting" for patch in patches)):
+        return made
+    if _past(known, view, operation):
+        return _released(known, view, operation, unsure, failed=True)
+    return Step(reason=unsure, again=30)
 
 
 def _stopped(known: Snapshot, view: View, operation: Operation) -> str:
     """Why what has not been touched no longer should be: every gate that stands against going on is asked again until
     the point of no return. A window that has closed is not one of them once pods were evicted, nor is somebody who
-    begins to work on the node then: nobody gets those back.
-    """
+    begins to work on the node then: nobody gets those back."""
     policy = view.policy
     if view.held:
         return view.held
@@ -190,11 +185,10 @@ def _unread(known: Snapshot, view: View, operation: Operation) -> Step:
 
 def _held(known: Snapshot, view: View, operation: Operation, listed: Sequence[Pod]) -> Step:
     """Wait for the pods that the policy says to wait for. A fault waits for nobody."""
+    seconds = operation.finish.podDeletion.timeoutSeconds
+    emptied = Step([move(known, view, operation, "evict what uses the GPUs", phase="Evicting", seconds=seconds)])
     if operation.target.health:
-        seconds = operation.finish.podDeletion.timeoutSeconds
-        if operation.target.health == "cordon":
-            return _rests(known, view, operation)
-        return Step([move(known, view, operation, "evict what uses the GPUs", phase="Evicting", seconds=seconds)])
+        return _rests(known, view, operation) if operation.target.health == "cordon" else emptied
     left = pods.awaited(listed, operation.finish.wait.podSelector, uses_of(known, view))
     if left and not _past(known, view, operation):
         return Step(reason=f"waits for {len(left)} pods to finish, the first is {left[0].key}", again=30)
@@ -208,8 +202,7 @@ def _held(known: Snapshot, view: View, operation: Operation, listed: Sequence[Po
         closed = not windows.is_open(policy.spec.upgrade.windows, known.now)  # while pods were waited for
         if why := "the window closed before it was emptied" if closed else evictions.too_long(known, policy, using):
             return _released(known, view, operation, why, failed=False)
-    limit = operation.finish.podDeletion.timeoutSeconds
-    return Step([move(known, view, operation, "evict what uses the GPUs", phase="Evicting", seconds=limit)])
+    return emptied
 
 
 def _evicting(known: Snapshot, view: View, operation: Operation, listed: Sequence[Pod]) -> Step:
@@ -230,10 +223,8 @@ def _evicting(known: Snapshot, view: View, operation: Operation, listed: Sequenc
         return _released(known, view, operation, why, failed=True, whose=evictions.in_the_way(known, left))
     if operation.emptySince is not None:
         return Step([move(known, view, operation, "a pod uses its GPUs again", emptySince=None)])
-    asked = [
-        evictions.removal(known, view, operation, pod, f"uses a GPU of {view.name}")
-        for pod in evictions.now_due(known, left)
-    ]
+    due, why = evictions.now_due(known, left), f"uses a GPU of {view.name}"
+    asked = [evictions.removal(known, view, operation, pod, why) for pod in due]
     return Step([*asked], reason=evictions.leaves(known, left), again=5)
 
 
@@ -286,11 +277,9 @@ def _intruders(known: Snapshot, view: View, operation: Operation) -> tuple[list[
         return [], ""
     how, rules = operation.finish.podDeletion, operation.finish.podRules
     using = pods.to_evict(listed, uses_of(known, view))
-    asked = [
-        evictions.removal(known, view, operation, pod, f"uses a GPU of {view.name}, which is worked on")
-        for pod in using
-        if not pods.obstacle(pod, how, rules) and evictions.askable(known, pod)
-    ]
+    free = [pod for pod in using if not pods.obstacle(pod, how, rules) and evictions.askable(known, pod)]
+    why = f"uses a GPU of {view.name}, which is worked on"
+    asked = [evictions.removal(known, view, operation, pod, why) for pod in free]
     if not using:
         return asked, ""
     why = pods.obstacle(using[0], how, rules) or known.refusals.get(using[0].uid, "") or "it is evicted"
@@ -310,10 +299,8 @@ def _verifying(known: Snapshot, view: View, operation: Operation) -> Step:
 
 
 def _quarantine(known: Snapshot, view: View, operation: Operation) -> Step:
-    """Stay cordoned and say so, until it works again, somebody asks for a retry, or the next attempt is due.
-
-    The engine starts the next attempt: it needs a slot.
-    """
+    """Stay cordoned and say so, until it works again, somebody asks for a retry, or the next attempt is due. The engine
+    starts the next attempt: it needs a slot."""
     now = today(known, view, operation)
     settled = acting.settled(known, view, now)
     if settled and not verify.problems(known, view, now):

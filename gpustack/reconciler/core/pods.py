@@ -23,7 +23,6 @@ CLIENT = f"{keys.DEPLOY}client"
 Believed of DaemonSets in namespaces that the policy names: a tenant's pod with that selector stays where it is."""
 OURS = ("nvidia-cuda-validator", "nvidia-device-plugin-validator")
 """Pods that the validator starts (label `app`): it removes them itself."""
-SYSTEM = "kube-system"
 
 
 @dataclass(frozen=True)
@@ -75,10 +74,8 @@ def daemon(pod: Pod) -> bool:
 
 def rule_of(pod: Pod, rules: Iterable[PodRule]) -> str:
     """What the first of RULES that POD matches says; "" for none."""
-    for rule in rules:
-        if rule.namespace in ("", pod.metadata.namespace) and selectors.matches(rule.podSelector, pod.labels):
-            return rule.then
-    return ""
+    own = (rule for rule in rules if rule.namespace in ("", pod.metadata.namespace))
+    return next((rule.then for rule in own if selectors.matches(rule.podSelector, pod.labels)), "")
 
 
 def obstacle(pod: Pod, how: PodDeletion | Drain, rules: Iterable[PodRule] = ()) -> str:
@@ -113,23 +110,16 @@ def to_evict(pods: Iterable[Pod], uses: Uses) -> list[Pod]:
 
 
 def to_drain(pods: Iterable[Pod], uses: Uses, drain: Drain) -> list[Pod]:
-    """The pods that a drain removes: those that use GPUs, and whatever else its selector names.
+    """The pods that a drain removes: those that use GPUs, and whatever else its selector names. Never pods of
+    DaemonSets, static pods, pods with the skip label or of kube-system (reconciler.md U23, U24, I9)."""
+    return [
+        pod for pod in pods if uses.gpu(pod) or (not _spared(pod) and selectors.matches(drain.podSelector, pod.labels))
+    ]
 
-    Never pods of DaemonSets, static pods, pods with the skip label or of kube-system (reconciler.md U23, U24, I9).
-    """
-    drained = []
-    for pod in pods:
-        gpu = uses.gpu(pod)
-        spared = (
-            pod.finished
-            or daemon(pod)
-            or pod.mirror
-            or pod.metadata.namespace == SYSTEM
-            or pod.labels.get(keys.DRAIN_SKIP) == "true"
-        )
-        if gpu or (not spared and selectors.matches(drain.podSelector, pod.labels)):
-            drained.append(pod)
-    return drained
+
+def _spared(pod: Pod) -> bool:
+    skipped = pod.metadata.namespace == "kube-system" or pod.labels.get(keys.DRAIN_SKIP) == "true"
+    return skipped or pod.finished or daemon(pod) or pod.mirror
 
 
 def obstacles(pods: Sequence[Pod], uses: Uses, finish: Finish) -> list[str]:

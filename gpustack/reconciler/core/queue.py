@@ -24,7 +24,6 @@ from .images import PATIENCE, awaited, image_trouble, pulls
 from .layouts import unread
 from .pioneer import Pioneers
 from .snapshot import Kept, Snapshot
-from .soak import soaking
 from .view import View, views_of
 
 OPEN, AT_ONCE = 1500, 300
@@ -82,10 +81,8 @@ def waits_of(view: View, whys: Iterable[Why]) -> Iterator[Wait]:
 
 
 def queue(so_far: Pass, trials: int = 0) -> Queue:
-    """Which of the candidates may begin now; the others say why not.
-
-    With TRIALS it is asked which evictions to try: candidates that nothing but a trial can stop, at most so many.
-    """
+    """Which of the candidates may begin now; the others say why not. With TRIALS it is asked which evictions to try:
+    candidates that nothing but a trial can stop, at most so many."""
     known = so_far.known
     stuck = {view.node.uid for view in so_far.views if _stuck(known, view)}
     budget = Budget(so_far.views, known.policies, known.admitting, stuck)
@@ -99,17 +96,18 @@ def queue(so_far: Pass, trials: int = 0) -> Queue:
     tells: list[Tell] = []
     for candidate in _in_turn(known, budget, so_far.looked):
         order.append(candidate)
-        view = candidate.view
+        view, what = candidate.view, candidate.due
         # A driver that has failed serves nobody: it is not kept for images.
-        acts = () if candidate.again else candidate.due.acts
-        pulling, late = awaited(known, view, candidate.policy, acts, candidate.due.target.revision)
+        pulling, late = awaited(
+            known, view, candidate.policy, () if candidate.again else what.acts, what.target.revision
+        )
         why = _gates(so_far, candidate)
         tells += [] if why else late
         why = why or pulling or _full(known, len(taken))
-        if candidate.due.install:
+        if what.install:
             if why is None and not budget.installs(view):
                 why = ("parallel", "enough new nodes are being set up")
-        elif why := why or _faulty(faults, candidate) or budget.refuses(view) or _first(pioneers, candidate):
+        elif why := why or faults.refuses(view, what.acts) or budget.refuses(view) or _first(pioneers, candidate):
             known.seen.still(view.node.uid, evictions.BUDGET, known.now)
         else:
             why = _blocked(known, candidate, trials)
@@ -117,11 +115,11 @@ def queue(so_far: Pass, trials: int = 0) -> Queue:
                 why = ("checking", "its turn comes")
             if why is None:
                 budget.take(view)
-                pioneers.take(view, candidate.due.target)
-                faults.take(view, candidate.due.target)
+                pioneers.take(view, what.target)
+                faults.take(view, what.target)
         if why is not None:
             waits += waits_of(view, [why])
-        elif not (trials and candidate.due.install):
+        elif not (trials and what.install):
             taken.append(candidate)
     return Queue(order, taken, waits, tells)
 
@@ -133,11 +131,6 @@ def _full(known: Snapshot, taken: int) -> Why | None:
     if taken >= AT_ONCE:
         return "parallel", f"{AT_ONCE} nodes are begun in this pass, and the others in the next ones"
     return None
-
-
-def _faulty(faults: Faults, candidate: Candidate) -> Why | None:
-    """Whether so many nodes are out of service for faults, or tell of one, that no more may go."""
-    return faults.refuses(candidate.view) if candidate.due.health else None
 
 
 def _first(pioneers: Pioneers, candidate: Candidate) -> Why | None:
@@ -168,6 +161,15 @@ def _gates(so_far: Pass, candidate: Candidate) -> Why | None:
     if candidate.view.operation is None and (announced := known.admitting.get(candidate.view.node.uid)):
         return "admitting", announced.trouble or "its admission is under way"
     return None
+
+
+def soaking(soak: Mapping[str, Soak], candidate: Candidate) -> str:
+    """Why the operation of CANDIDATE has to wait; "" where it need not."""
+    said = soak.get(candidate.policy.uid)
+    what = candidate.due
+    if said is None or what.install or what.health or "repair" in what.acts or candidate.again is not None:
+        return ""
+    return f"{said.after} was done a while ago and soaks until {said.until:%Y-%m-%dT%H:%M:%SZ}"
 
 
 def _stuck(known: Snapshot, view: View) -> bool:

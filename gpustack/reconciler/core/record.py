@@ -194,8 +194,7 @@ def moment(at: int, latest: int = LATEST) -> datetime:
 class Entry(msgspec.Struct, frozen=True, array_like=True):
     """An open operation in the ledger: its id, and when it was admitted, in seconds since 1970. One that is tried again
     keeps the id of the attempt before until the next has a record: whoever announced it may never have written it.
-    `policy` is how the UID of its NodePolicy begins: what a node says of that is not believed.
-    """
+    `policy` is how the UID of its NodePolicy begins: what a node says of that is not believed."""
 
     op: str
     at: int

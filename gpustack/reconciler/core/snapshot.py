@@ -40,8 +40,7 @@ class Seen:
 @dataclass(frozen=True)
 class Asked(Seen):
     """`Seen` for the time of a pass, which notes what it asks for: that is what the next one is to know. What a pass
-    does not ask for is not the case.
-    """
+    does not ask for is not the case."""
 
     kept: dict[tuple[str, str], datetime] = field(default_factory=dict)
 

@@ -8,22 +8,18 @@ aren't waited for either.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING
 
 from ...api import keys
 from ...api.node_policy import NodePolicy, Soak
-from .actions import Action, PatchNode
-from .admission import Candidate
+from .actions import Action, PatchNode, Why
 from .bounds import span
+from .queue import Looked
 from .record import Last, Operation, read
 from .snapshot import Snapshot
 from .view import View, policy_of
-
-if TYPE_CHECKING:
-    from .queue import Looked
 
 SOAKS = "soak "
 GONE_FOR = timedelta(days=1)
@@ -44,8 +40,11 @@ def soaks(known: Snapshot, views: Sequence[View], looked: Sequence[Looked]) -> t
     for name, node, at in _said(known):
         known.seen.since(name, f"{SOAKS}{node}", known.now, holds=name not in names and known.now - at < GONE_FOR)
     made = {policy.uid: _of(known, policy, after.get(policy.uid, "")) for policy in known.policies}
+    waits: list[Why] = [("verifying", "it is proved, and soaks")]
     left = [
-        _not_yet(each) if view.name in ending and _unsaid(known, view, ending[view.name]) else each
+        replace(each, actions=(), tells=(), waits=waits, again=1.0)
+        if view.name in ending and _unsaid(known, view, ending[view.name])
+        else each
         for view, each in zip(views, looked, strict=True)
     ]
     return left, {uid: soak for uid, soak in made.items() if soak}
@@ -53,8 +52,7 @@ def soaks(known: Snapshot, views: Sequence[View], looked: Sequence[Looked]) -> t
 
 def _unsaid(known: Snapshot, view: View, operation: Operation) -> bool:
     """Whether OPERATION must not end on the node yet, since the status of its policy doesn't say that it soaks. Past
-    its deadline, and after a few minutes, it ends whatever the status says: somebody may let nobody write that.
-    """
+    its deadline, and after a few minutes, it ends whatever the status says: somebody may let nobody write that."""
     policy = policy_of(known, operation.policy)
     if policy is None or not policy.spec.upgrade.soakSeconds:
         return False
@@ -62,10 +60,6 @@ def _unsaid(known: Snapshot, view: View, operation: Operation) -> bool:
     if (said and said.after == view.name) or (deadline is not None and known.now >= deadline):
         return False
     return known.seen.since(view.node.uid, "soak unsaid", known.now) < UNSAID_FOR
-
-
-def _not_yet(looked: Looked) -> Looked:
-    return replace(looked, actions=(), tells=(), waits=[("verifying", "it is proved, and soaks")], again=1.0)
 
 
 def _of(known: Snapshot, policy: NodePolicy, after: str) -> Soak | None:
@@ -96,12 +90,3 @@ def _done(operation: Operation, actions: Iterable[Action]) -> bool:
         return False
     ends = (action.annotations.get(keys.LAST) for action in actions if isinstance(action, PatchNode))
     return any((last := read(Last, text)) is not None and last.outcome == "done" for text in ends)
-
-
-def soaking(soak: Mapping[str, Soak], candidate: Candidate) -> str:
-    """Why the operation of CANDIDATE has to wait; "" where it need not."""
-    said = soak.get(candidate.policy.uid)
-    what = candidate.due
-    if said is None or what.install or what.health or "repair" in what.acts or candidate.again is not None:
-        return ""
-    return f"{said.after} was done a while ago and soaks until {said.until:%Y-%m-%dT%H:%M:%SZ}"

@@ -177,14 +177,11 @@ def phase(view: View, patch: PatchNode) -> Tell | None:
     """What PATCH means for the node; None where it begins no phase, or one that has an Event of its own."""
     operation = readable(Operation, patch.annotations.get(keys.OPERATION))
     before = view.operation
-    if operation is None or (before and (before.id, before.phase, before.step) == _where(operation)):
+    where = operation and (operation.id, operation.phase, operation.step)
+    if operation is None or (before and (before.id, before.phase, before.step) == where):
         return None
     words = _words(view.name, operation)
     return Tell(view.name, f"Operation{operation.phase}", words) if words else None
-
-
-def _where(operation: Operation) -> tuple[str, str, str]:
-    return operation.id, operation.phase, operation.step
 
 
 def _words(node: str, operation: Operation) -> str:
@@ -192,7 +189,7 @@ def _words(node: str, operation: Operation) -> str:
     back = f"to have it back: kubectl label node {node} {keys.HOLD}=true"
     if operation.acted:
         back = "it has failed before, and stays cordoned until it works"
-    until = _until(operation.deadline)
+    until = f", until {operation.deadline:%Y-%m-%dT%H:%MZ} at the latest" if operation.deadline else ""
     if operation.phase == "Held":
         waits = f"; waits for pods of {operation.finish.wait.podSelector}" if operation.finish.wait.podSelector else ""
         until = until or ", for an hour at the latest"
@@ -206,7 +203,3 @@ def _words(node: str, operation: Operation) -> str:
     if operation.phase == "Verifying":
         return f"{what} is done; whether the node works is looked at{until}, and then it is given back"
     return ""
-
-
-def _until(deadline: datetime | None) -> str:
-    return f", until {deadline:%Y-%m-%dT%H:%MZ} at the latest" if deadline else ""

@@ -35,10 +35,8 @@ PHASES: dict[str, Phase] = {
     "uncordon-required": "Verifying",
     "upgrade-failed": "Quarantine",
 }
-"""The states in which the operator has a node in its hands. In all others it has done nothing to it yet.
-
-Its own pods may be back on a node whose driver it was about to restart, so that one is looked at first.
-"""
+"""The states in which the operator has a node in its hands. In all others it has done nothing to it yet. Its own pods
+may be back on a node whose driver it was about to restart, so that one is looked at first."""
 TOUCHED = {"pod-restart-required", "post-maintenance-required"}
 """States in which the driver may have been restarted: such a node must be seen to work before it is given back."""
 
@@ -73,9 +71,8 @@ def take_over(known: Snapshot, view: View, policy: NodePolicy) -> PatchNode:
         "phase": phase,
         "acted": _touched(known, view) if state in TOUCHED or phase in {"Verifying", "Quarantine"} else None,
         "notBefore": known.now if phase == "Quarantine" else None,
+        "step": "driver" if phase == "Quarantine" else "",
     }
-    if phase == "Quarantine":
-        changes["step"] = "driver"
     why, admits = f"taken over from the operator in {state}", operation.id
     return move(known, view, operation, why, seconds=seconds, labels=labels, notes=drop, admits=admits, **changes)
 

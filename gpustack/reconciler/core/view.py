@@ -216,8 +216,7 @@ def operations(known: Snapshot) -> dict[str, Operation]:
 
 def ledgered(known: Snapshot, node: Node, operation: Operation | None) -> tuple[Operation | None, Operation | None]:
     """OPERATION, which a record says to be open on NODE, as one that is, or as one that nobody has begun. An annotation
-    is up to whoever owns the node: what was begun stands in the Lease, and what its policy gives, it has.
-    """
+    is up to whoever owns the node: what was begun stands in the Lease, and what its policy gives, it has."""
     if operation is None or known.ledger is None:
         return operation, None
     entry = known.ledger.get(node.uid)
@@ -301,11 +300,8 @@ def outdated_by(pod: Pod, newest: str) -> bool:
 def digest(pod_or_set: Pod | DaemonSet) -> str:
     """The DRIVER_CONFIG_DIGEST of a driver pod or of a DaemonSet's template; "" for none."""
     spec = pod_or_set.spec.template.spec if isinstance(pod_or_set, DaemonSet) else pod_or_set.spec
-    for container in (*spec.containers, *spec.initContainers):
-        for variable in container.env:
-            if variable.name == "DRIVER_CONFIG_DIGEST" and variable.value:
-                return variable.value
-    return ""
+    variables = (each for container in (*spec.containers, *spec.initContainers) for each in container.env)
+    return next((each.value for each in variables if each.name == "DRIVER_CONFIG_DIGEST" and each.value), "")
 
 
 def leaving(view: View) -> str:

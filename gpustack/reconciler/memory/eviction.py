@@ -4,8 +4,6 @@ In the order that it has them: a pod that is not ready to serve anyone goes what
 error of the server; then the budget allows it, or says why not.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeVar

@@ -4,8 +4,6 @@ Objects are plain dicts as the API has them. None is changed in place: a write s
 as it was.
 """
 
-from __future__ import annotations
-
 import copy
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -120,8 +118,6 @@ class Server:
             cached = (document, msgspec.convert(document, type=kind.model))
             self._decoded[id(document)] = cached
         return cached[1]
-
-    # --- within -------------------------------------------------------------------------------------------------------
 
     def _keep(self, kind: Kind[Any], old: Document | None, made: Document) -> Document:
         made = {**made, "metadata": {**made["metadata"], "resourceVersion": str(self.version + 1)}}
