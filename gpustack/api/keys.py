@@ -125,8 +125,6 @@ ENFORCE = "pod-security.kubernetes.io/enforce"
 SCC = "openshift.io/scc"
 """Annotation of pods: the SecurityContextConstraints that they are for."""
 COMPONENT = "app.kubernetes.io/component"
-COMPILERS = (NVIDIA, GPU, MPS_CAPABLE, FEATURES, OS_RELEASE, KERNEL, ARCH, CARRIED, INERT, ENFORCE, SCC, COMPONENT)
-"""Those that the program doesn't know, and its page of docs doesn't explain."""
 
 # --- what other controllers read while we work on a node --------------------------------------------------------------
 SCALE_DOWN_DISABLED = "cluster-autoscaler.kubernetes.io/scale-down-disabled"

@@ -77,14 +77,11 @@ class PodDeletion(Slim, kw_only=True):
     deleteEmptyDir: bool = False
 
 
-class Drain(Slim, kw_only=True):
+class Drain(PodDeletion, kw_only=True):
     """What happens where evicting the pods with GPUs was not enough."""
 
     enable: bool = False
-    force: bool = False
     podSelector: str = ""
-    timeoutSeconds: int = 300
-    deleteEmptyDir: bool = False
 
 
 class Window(Slim, kw_only=True):

@@ -18,7 +18,7 @@ the last step, a crash between two writes is only another snapshot, and the mode
     shell/runner.py     the loop around all of it; __main__.py starts it, access.py sees that it may do its work
     shell/uninstall.py  gives every node back
     shell/              events.py, metrics.py, report.py, log.py, health.py: what people see
-    memory/             a cluster in memory with faults: fake.py speaks the protocol, world.py is what happens
+    memory/             an API server in memory, for looks at files instead of a cluster
 
 State is on the Node alone (core/record.py), so nothing in memory is needed to resume. Nothing here imports cdk8s, the
 policy language or the compiler: the image holds a dozen small packages.

@@ -29,8 +29,7 @@ MIG_SILENT_FOR = timedelta(minutes=10)
 """How long the MIG manager may say nothing new before it counts as stuck."""
 DEVICE_PLUGIN = f"{keys.DEPLOY}device-plugin"
 DISABLED = "all-disabled"
-"""The layout in which no GPU is cut (reconciler.md L30): the one with which a node offers what its policy names, where
-that names no layout."""
+"""The layout in which no GPU is cut (reconciler.md L30), with which a node offers what a policy without one names."""
 
 
 @dataclass(frozen=True)
@@ -94,8 +93,7 @@ def act(known: Snapshot, view: View, operation: Operation) -> Progress:
 
 def labels_lost(known: Snapshot, view: View, operation: Operation) -> PatchNode | None:
     """Put back deploy labels that somebody took away, or paused and forgot: without them the pods that are waited for
-    never come. An install and a change of mode have labels of their own, and put them back when they are tried
-    again."""
+    never come. An install and a change of mode put back their own when they are tried again."""
     policy, own = view.policy, {"install", "mode"} & set(operation.acts)
     lost: dict[str, str | None] = dict.fromkeys(labeller.paused_and_forgotten(known, view), "true")
     if policy and policy.uid == operation.policy and view.gpu and not own:
@@ -196,8 +194,7 @@ def _older(pod: Pod, moment: datetime | None) -> bool:
 
 
 def _requested(known: Snapshot, view: View, operation: Operation) -> Progress:
-    """Wait until somebody has done what was asked for: the machine has booted since, whoever did it took the annotation
-    away, or the fault is gone."""
+    """Wait until what was asked for is done: the machine has booted, the annotation was taken away, or all is well."""
     booted = view.node.ready and view.node.status.nodeInfo.bootID != operation.boot
     if booted or keys.REQUESTED not in view.annotations or health.look(known, view).state == "well":
         return DONE

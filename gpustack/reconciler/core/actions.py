@@ -101,8 +101,8 @@ class WriteLayouts:
 
 @dataclass(frozen=True)
 class HoldLease:
-    """Hold the Lease by which maintenance of a node is shared, in the version of it that was seen ("" for none), or
-    give it back (sharing.py). `uid` is the node's."""
+    """Hold the Lease by which maintenance of a node is shared (others.py), in the version of it that was seen ("" for
+    none), or give it back. `uid` is the node's."""
 
     node: str
     uid: str

@@ -55,8 +55,7 @@ def unavailable(view: View, admitting: Admitting) -> bool:
 
 @dataclass
 class Share:
-    """What is left of one pair of limits. `down` are the unavailable nodes, by UID, `working` those with open
-    operations."""
+    """What is left of a pair of limits. `down`: unavailable nodes, by UID; `working`: those with open operations."""
 
     name: str
     parallel: int
@@ -68,8 +67,7 @@ class Share:
     def of(
         cls, name: str, limits: Limits, views: Sequence[View], admitting: Admitting, stuck: Collection[str] = ()
     ) -> Share:
-        """The share of VIEWS, whose nodes LIMITS is for. Nodes on hold are no part of the total (reconciler.md 6.3),
-        and those that are STUCK have no slot."""
+        """The share of VIEWS. Nodes on hold don't count in its total (reconciler.md 6.3), STUCK ones have no slot."""
         total = sum(1 for view in views if not view.held)
         working = [
             view.name

@@ -20,13 +20,12 @@ from ...api.objects import Node
 from ...api.pods import Pod
 from . import evictions, health, images, labeller, others, phases, pods, status, takeover, verify
 from .actions import Action, Decision, PatchNode, PatchStatus, Tell, Wait, WaitKind, Why
-from .admission import Candidate, admit, operation_for
-from .attempts import anew, still_due
-from .breaker import breaker, failures
+from .admission import Candidate, admit, anew, operation_for, still_due
 from .due import Due, differences, due, may_be_new, unclear
 from .layouts import due_write, named
 from .queue import Looked, Pass, Queue, queue, uncounted, waits_of
 from .record import Operation, Phase, Target
+from .rollout import breaker, failures
 from .snapshot import Asked, Kept, Seen, Snapshot
 from .soak import soaks
 from .view import View, kept_views, policy_of, uncovered, uses_of, views_of

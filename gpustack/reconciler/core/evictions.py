@@ -59,8 +59,7 @@ def in_the_way(known: Snapshot, left: Sequence[Pod]) -> Pod:
 
 
 def in_vain(view: View, using: Sequence[Pod]) -> str:
-    """Why emptying the node of USING, or waiting for them, is not tried once more: it was given up several times, and
-    who was in the way still is."""
+    """Why USING are not evicted or awaited again: that was given up several times, and who was in the way still is."""
     last = view.last
     if keys.RETRY in view.annotations or last.outcome != "released" or last.attempt < IN_VAIN or not last.inTheWay:
         return ""

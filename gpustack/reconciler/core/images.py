@@ -146,8 +146,7 @@ def _waiting(known: Snapshot, revision: str) -> str:
 
 
 def _emptied(known: Snapshot) -> dict[str, datetime]:
-    """Nodes that were emptied by an operation of ours, with when it was admitted: how old a pod is says nothing, since
-    it may be made anew again and again."""
+    """Nodes that an operation of ours has emptied, and when it was admitted: a pod's age says nothing of that."""
     made, records = {}, operations(known)
     for node in known.nodes:
         operation, _ = ledgered(known, node, records.get(node.uid))
@@ -158,8 +157,7 @@ def _emptied(known: Snapshot) -> dict[str, datetime]:
 
 
 def had_by_another(known: Snapshot, revision: str, stuck: Pod, since: datetime | None) -> bool:
-    """Whether the driver of REVISION has begun to run on another node since the pod STUCK was made, or SINCE it is
-    waited for: the registry had its image then."""
+    """Whether REVISION's driver began to run elsewhere since the pod STUCK was made, or SINCE: its image was there."""
     made = min(filter(None, (stuck.metadata.creationTimestamp, since)), default=None)
     started = _started(known, revision) if revision else ()
     return any(uid != stuck.uid and (made is None or at >= made) for uid, at in started)

@@ -40,8 +40,7 @@ class _File(msgspec.Struct):
 
 
 def read_layouts(config_map: ConfigMap) -> Layouts:
-    """What is rendered into CONFIG_MAP and what was written into it. A file that can't be read counts as empty: it is
-    written anew."""
+    """What is rendered and what was written into CONFIG_MAP; a file that can't be read is empty, and written anew."""
     data = config_map.data
     try:
         at = datetime.fromisoformat(config_map.annotations.get(keys.LAYOUTS_AT, ""))

@@ -98,13 +98,8 @@ def close(known: Snapshot, view: View, operation: Operation) -> PatchNode:
     mig, digest = (target.mig, target.mig_digest) if target.mig else (memory.mig, memory.mig_digest)
     belongs = (view.policy.uid, view.policy.name) if view.policy else (operation.policy, memory.name)
     last = Last(id=operation.id, kind=operation.kind, target=str(operation.target), outcome="done", at=known.now)
-    return _end(
-        view,
-        operation,
-        last,
-        remembered(view, *belongs, mig, digest),
-        untainted(view, view.policy.spec.startupTaints if view.policy else operation.finish.startupTaints),
-    )
+    startup = view.policy.spec.startupTaints if view.policy else operation.finish.startupTaints
+    return _end(view, operation, last, remembered(view, *belongs, mig, digest), untainted(view, startup))
 
 
 def remembered(view: View, policy: str, name: str, mig: str, digest: str) -> dict[str, str]:
@@ -163,16 +158,13 @@ def quarantine(
     or held the node, it counts for nothing."""
     attempt = operation.attempt if tried else max(operation.attempt - 1, 1)
     more = attempt < operation.finish.maxAttempts
-    return move(
-        known,
-        view,
-        operation,
-        why,
-        phase="Quarantine",
-        attempt=attempt,
-        failures=operation.failures if again else operation.failures + 1,
-        notBefore=known.now + (pause_before(attempt) if tried else timedelta(0)) if more else None,
-    )
+    changes: Changes = {
+        "phase": "Quarantine",
+        "attempt": attempt,
+        "failures": operation.failures if again else operation.failures + 1,
+        "notBefore": known.now + (pause_before(attempt) if tried else timedelta(0)) if more else None,
+    }
+    return move(known, view, operation, why, **changes)
 
 
 def _end(

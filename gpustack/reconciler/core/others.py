@@ -106,8 +106,7 @@ def holder(known: Snapshot, view: View) -> str:
 
 
 def hold(known: Snapshot, view: View, *, first: bool = False) -> list[HoldLease]:
-    """Hold the node, FIRST before it is taken, or for longer; nothing where no such Leases are kept, or another one
-    holds it."""
+    """Hold the node, FIRST before it is taken, or for longer; not where no such Leases are kept, or others hold it."""
     if known.maintenance is None or holder(known, view):
         return []
     lease, at = known.maintenance.get(view.name), known.now.isoformat(timespec="microseconds")

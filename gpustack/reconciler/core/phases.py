@@ -17,7 +17,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Any
 
 import msgspec
 
@@ -26,8 +25,7 @@ from ...api.node_policy import Health
 from ...api.pods import Pod
 from . import acting, evictions, health, others, pods, verify, windows
 from .actions import Action, DeletePod, Evict, PatchNode, Tell
-from .admission import stopped
-from .attempts import today
+from .admission import stopped, today
 from .bounds import span
 from .health import Faults
 from .images import awaited, image_trouble
@@ -60,8 +58,7 @@ class Step:
 
 
 def step(known: Snapshot, view: View, operation: Operation, unsure: str = "") -> Step:
-    """The next step of OPERATION on its node. UNSURE: why it isn't known whether it still is for what is due, so that
-    the point of no return waits."""
+    """The next step of OPERATION. UNSURE: why it may not be for what is due any more: the point of no return waits."""
     operation = _past_times(known, view, operation)
     if operation.returnable:
         return _returnable(known, view, operation, unsure)
@@ -210,7 +207,7 @@ def _evicting(known: Snapshot, view: View, operation: Operation, listed: Sequenc
     uses = uses_of(known, view)
     finish = operation.finish
     draining = operation.step == "drain"
-    how: Any = finish.drain if draining else finish.podDeletion
+    how = finish.drain if draining else finish.podDeletion
     left = pods.to_drain(listed, uses, finish.drain) if draining else pods.to_evict(listed, uses)
     if not left or not pods.to_evict(listed, uses):  # a drain is for the GPUs, too
         return _empty(known, view, operation)

@@ -78,12 +78,12 @@ def rule_of(pod: Pod, rules: Iterable[PodRule]) -> str:
     return next((rule.then for rule in own if selectors.matches(rule.podSelector, pod.labels)), "")
 
 
-def obstacle(pod: Pod, how: PodDeletion | Drain, rules: Iterable[PodRule] = ()) -> str:
+def obstacle(pod: Pod, how: PodDeletion, rules: Iterable[PodRule] = ()) -> str:
     """Why POD can't be removed under the options HOW and RULES; "" where it can."""
     return next(_obstacles(pod, how, rules), "")
 
 
-def _obstacles(pod: Pod, how: PodDeletion | Drain, rules: Iterable[PodRule]) -> Iterator[str]:
+def _obstacles(pod: Pod, how: PodDeletion, rules: Iterable[PodRule]) -> Iterator[str]:
     """All that keeps POD from being removed: one thing is enough for an operation, and who clears it away wants all."""
     if pod.mirror:
         yield f"{pod.key} is a static pod: remove it on the node"

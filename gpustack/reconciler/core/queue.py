@@ -22,7 +22,7 @@ from .budget import Budget, zone_of
 from .health import Faults
 from .images import PATIENCE, awaited, image_trouble, pulls
 from .layouts import unread
-from .pioneer import Pioneers
+from .rollout import Pioneers
 from .snapshot import Kept, Snapshot
 from .view import View, views_of
 
@@ -173,8 +173,7 @@ def soaking(soak: Mapping[str, Soak], candidate: Candidate) -> str:
 
 
 def _stuck(known: Snapshot, view: View) -> bool:
-    """Whether a node that is worked on can't get on for a reason of its own, for an hour: it stays unavailable, and its
-    slot is another one's."""
+    """Whether a node hasn't got on for an hour for a reason of its own: it stays unavailable, its slot is another's."""
     operation = view.operation
     if operation is None or view.admitted is None or known.now - view.admitted < PATIENCE:
         return False

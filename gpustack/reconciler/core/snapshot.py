@@ -155,7 +155,7 @@ class Snapshot:
     layouts: Layouts | None = None
     """None where the MIG managers read what is rendered, and where there is no MIG manager."""
     maintenance: Mapping[str, Lease] | None = None
-    """Leases by which maintenance is shared (sharing.py), by the node's name; None where no such Leases are kept."""
+    """Leases by which maintenance is shared (others.py), by the node's name; None where no such Leases are kept."""
     kured: DaemonSet | None = None
     """kured's, which has its lock (others.py); None where nobody asks."""
     paused: str = ""
@@ -176,8 +176,7 @@ class Snapshot:
     kept: Kept = field(default_factory=Kept, compare=False, repr=False)
 
     def passed(self, since: datetime) -> timedelta:
-        """The time from SINCE on, without that in which nobody has watched: a node could tell nobody how far it was,
-        and what was to be asked for was not."""
+        """The time since SINCE without that in which nobody watched: nothing could be told then, nor asked for."""
         missed = (min(end, self.now) - max(begin, since) for begin, end in self.away)
         return self.now - since - sum((each for each in missed if each > timedelta(0)), timedelta(0))
 

@@ -98,8 +98,7 @@ def offers_nothing(view: View) -> bool:
 
 
 def fresh(pod: Pod, operation: Operation) -> bool:
-    """Whether the validator in POD started after the node was touched. A restart that installs nothing anew needs
-    none."""
+    """Whether POD's validator started after the node was touched. A restart that installs nothing anew needs none."""
     if operation.restartOnly or operation.acted is None:
         return True
     made = pod.metadata.creationTimestamp

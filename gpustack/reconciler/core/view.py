@@ -15,7 +15,7 @@ from typing import TypeVar
 import msgspec
 
 from ...api import keys
-from ...api.node_policy import Drain, NodePolicy, PodDeletion
+from ...api.node_policy import NodePolicy, PodDeletion
 from ...api.objects import Node, count
 from ...api.pods import DaemonSet, Pod
 from ...api.taints import kept_away
@@ -168,8 +168,7 @@ def views_of(made: Kept) -> list[View]:
 
 
 def kept_views(known: Snapshot) -> Kept:
-    """A view of every node that is our business, by name: what KNOWN keeps, where all that it is made of is the
-    same."""
+    """A view of every node that is our business, by name: what KNOWN keeps where all that it's made of is the same."""
     of = (*known.policies, *(part for each in known.driver_sets for part in (each.object, each.newest)))
     before, ledger = known.kept, known.ledger
     still = len(of) == len(before.of) and all(
@@ -257,7 +256,7 @@ def bounded(operation: Operation, policy: NodePolicy) -> Operation:
     return msgspec.structs.replace(operation, finish=finish)
 
 
-H = TypeVar("H", PodDeletion, Drain)
+H = TypeVar("H", bound=PodDeletion)
 
 
 def _milder(said: H, given: H) -> H:
