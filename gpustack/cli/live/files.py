@@ -28,7 +28,7 @@ from ..refusals import refusal
 from . import synced
 
 if TYPE_CHECKING:
-    from ...reconciler.memory import Stored
+    from ...reconciler.memory.eviction import Stored
     from ...reconciler.shell.cluster import Kind
 
 ENDINGS, LOGS = (".yaml", ".yml", ".json"), (".log", ".txt")
@@ -71,7 +71,8 @@ class Dump:
 
 def load(sources: list[str]) -> Dump:
     """Read files and folders. Refused where nodes or policies are missing, or an object can't be read."""
-    from ...reconciler.memory import Server, Stored
+    from ...reconciler.memory.eviction import Stored
+    from ...reconciler.memory.server import Server
     from ...reconciler.shell.cluster import POLICIES
 
     dump = Dump(Stored(Server(now=datetime.now(UTC).replace(microsecond=0))))
@@ -96,7 +97,7 @@ def load(sources: list[str]) -> Dump:
 
 def kinds() -> dict[tuple[str, str], Kind[Any]]:
     """The kinds that count, by API group and name."""
-    from ...reconciler.memory import BUDGETS
+    from ...reconciler.memory.eviction import BUDGETS
     from ...reconciler.shell import cluster
 
     known = [each for each in vars(cluster).values() if isinstance(each, cluster.Kind)]

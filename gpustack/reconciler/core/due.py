@@ -60,11 +60,8 @@ def due(known: Snapshot, view: View, policy: NodePolicy) -> tuple[Due | None, li
         return Due(("health",), fault), notes
     if note := _not_synced(view, policy):
         return None, [note]
-    acts: list[Act] = []
     swapped = swaps(known, view, policy)
-    deploy = labeller.components(view, policy) if swapped else []
-    if swapped:
-        acts.append("mode")
+    acts: list[Act] = ["mode"] if swapped else []
     restart_only = False
     pods = known.driver_pods.get(view.name, ())
     old = outdated(view, pods)
@@ -86,7 +83,7 @@ def due(known: Snapshot, view: View, policy: NodePolicy) -> tuple[Due | None, li
         mig=wanted[0] if wanted else "",
         mig_digest=wanted[1] if wanted else "",
         labels=swapped,
-        deploy=deploy,
+        deploy=labeller.components(view, policy) if swapped else [],
     )
     return Due(tuple(acts), target, restart_only), notes
 

@@ -36,6 +36,18 @@ GIVEN_BACK = timedelta(minutes=15)
 """After which a record goes that no operation of ours has."""
 TRIALS = 20
 """Candidates whose evictions one pass tries."""
+TIMED: frozenset[WaitKind] = frozenset((
+    "window", "backoff", "gpu-gone", "manual", "soak", "pulling", "checking", "blocked", "refused", "layout",
+    "health", "health-limit",
+))  # fmt: skip
+"""What time alone may end: the next pass comes soon."""
+UNDER_WAY: dict[Phase, WaitKind] = {
+    "Held": "held",
+    "Evicting": "evicting",
+    "Acting": "acting",
+    "Verifying": "verifying",
+    "Quarantine": "quarantine",
+}
 
 
 @dataclass(frozen=True)
@@ -89,9 +101,8 @@ def survey(known: Snapshot) -> Wanted:
 
 
 def _needs_pods(known: Snapshot, view: View, policy: NodePolicy) -> bool:
-    if may_be_new(view):
-        return True
-    return bool(labeller.surplus(view, policy)) if view.gpu else labeller.gone_for_long(known, view, policy)
+    surplus = bool(labeller.surplus(view, policy)) if view.gpu else labeller.gone_for_long(known, view, policy)
+    return surplus or may_be_new(view)
 
 
 def trial(known: Snapshot, view: View) -> tuple[list[Pod], list[str]]:
@@ -280,20 +291,6 @@ def _operation(known: Snapshot, view: View, operation: Operation) -> Looked:
         candidate = None
     waits: list[Why] = [(UNDER_WAY[operation.phase], made.reason)] if made.reason else []
     return Looked(made.actions, made.tells, waits, candidate, again=made.again)
-
-
-TIMED: frozenset[WaitKind] = frozenset((
-    "window", "backoff", "gpu-gone", "manual", "soak", "pulling", "checking", "blocked", "refused", "layout",
-    "health", "health-limit",
-))  # fmt: skip
-"""What time alone may end: the next pass comes soon."""
-UNDER_WAY: dict[Phase, WaitKind] = {
-    "Held": "held",
-    "Evicting": "evicting",
-    "Acting": "acting",
-    "Verifying": "verifying",
-    "Quarantine": "quarantine",
-}
 
 
 def _idle(known: Snapshot, view: View, policy: NodePolicy) -> Looked:

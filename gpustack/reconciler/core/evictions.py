@@ -23,6 +23,7 @@ from .view import View, uses_of
 
 IN_VAIN = 3
 """So many attempts that evicted in vain are enough."""
+BUDGET = "budget"
 
 
 def too_long(known: Snapshot, policy: NodePolicy, using: Sequence[Pod]) -> str:
@@ -63,9 +64,7 @@ def in_vain(view: View, using: Sequence[Pod]) -> str:
     last = view.last
     if keys.RETRY in view.annotations or last.outcome != "released" or last.attempt < IN_VAIN or not last.inTheWay:
         return ""
-    if last.inTheWay not in {maker(pod) for pod in using}:
-        return ""
-    return vain(view)
+    return vain(view) if last.inTheWay in map(maker, using) else ""
 
 
 def vain(view: View) -> str:
@@ -92,9 +91,6 @@ def removal(known: Snapshot, view: View, operation: Operation, pod: Pod, why: st
         return Evict(view.name, pod.metadata.namespace, pod.name, pod.uid, why)
     said = f"its budget is ignored: {over}" if over else "spec.reconciler.podRules says so"
     return DeletePod(view.name, pod.metadata.namespace, pod.name, pod.uid, f"{why}; {said}")
-
-
-BUDGET = "budget"
 
 
 def held_up(known: Snapshot, view: View) -> timedelta:

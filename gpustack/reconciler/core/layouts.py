@@ -141,9 +141,8 @@ def _other_content(known: Snapshot, name: str) -> bool:
     comes for the first time in the middle of a roll-out of that layout, nodes that have the new content already are cut
     once more, by its name with a digest: NAME can't stay with them. Of the old content there is no copy to write under
     it, and nodes that have that would be cut by the new one whenever their manager starts."""
-    digests = {
-        policy.spec.mig.digest for policy in known.policies if policy.spec.mig and policy.spec.mig.config == name
-    }
+    migs = (policy.spec.mig for policy in known.policies)
+    digests = {mig.digest for mig in migs if mig and mig.config == name}
     return any(_proved_otherwise(node, name, digests) for node in known.nodes) if digests - {""} else False
 
 

@@ -23,6 +23,11 @@ CLIENT = f"{keys.DEPLOY}client"
 Believed of DaemonSets in namespaces that the policy names: a tenant's pod with that selector stays where it is."""
 OURS = ("nvidia-cuda-validator", "nvidia-device-plugin-validator")
 """Pods that the validator starts (label `app`): it removes them itself."""
+DEFAULT_GRACE = timedelta(seconds=30)
+TOGETHER = timedelta(seconds=60)
+"""Pods whose times to end differ by no more are evicted together."""
+LATE = timedelta(minutes=5)
+"""How much longer than its own time a pod is waited for that was told to end."""
 
 
 @dataclass(frozen=True)
@@ -129,13 +134,6 @@ def obstacles(pods: Sequence[Pod], uses: Uses, finish: Finish) -> list[str]:
         left = ((pod, uses.rules if uses.gpu(pod) else ()) for pod in to_drain(pods, uses, finish.drain))
         return [text for pod, rules in left for text in _obstacles(pod, finish.drain, rules)]
     return texts
-
-
-DEFAULT_GRACE = timedelta(seconds=30)
-TOGETHER = timedelta(seconds=60)
-"""Pods whose times to end differ by no more are evicted together."""
-LATE = timedelta(minutes=5)
-"""How much longer than its own time a pod is waited for that was told to end."""
 
 
 def grace(pod: Pod) -> timedelta:

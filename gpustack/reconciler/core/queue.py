@@ -28,6 +28,7 @@ from .view import View, views_of
 
 OPEN, AT_ONCE = 1500, 300
 """Operations that the Lease has room for, and announcements: an object's annotations may be 256 KiB."""
+SET_BACK = "set back"
 
 
 @dataclass(frozen=True)
@@ -207,9 +208,6 @@ def _order(known: Snapshot, candidate: Candidate) -> tuple[tuple[Any, ...], tupl
     used = known.used.get(view.node.uid, sys.maxsize) if upgrade.leastUsed else 0
     failed, whole = candidate.again is not None, not {"repair", "health"} & set(candidate.due.acts)
     return (setbacks, failed, whole, ranks), (used, view.name)
-
-
-SET_BACK = "set back"
 
 
 def _set_back(known: Snapshot, view: View) -> int:

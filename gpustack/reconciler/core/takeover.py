@@ -62,8 +62,7 @@ def take_over(known: Snapshot, view: View, policy: NodePolicy) -> PatchNode:
         return PatchNode(view.name, metadata.uid, metadata.resourceVersion, "the operator's keys", labels, drop)
     target = Target(revision=view.driver.newest if view.driver else "")
     operation = operation_for(known, view, policy, Due(("driver",), target))
-    theirs = view.annotations.get(keys.INITIAL_UNSCHEDULABLE) == "true"
-    operation.cordon = not theirs
+    operation.cordon = view.annotations.get(keys.INITIAL_UNSCHEDULABLE) != "true"
     finish = operation.finish
     held, evicting = finish.wait.timeoutSeconds, finish.podDeletion.timeoutSeconds
     seconds = {"Held": held, "Evicting": evicting, "Verifying": finish.verifySeconds, "Quarantine": 0}[phase]

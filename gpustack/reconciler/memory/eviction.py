@@ -10,19 +10,7 @@ from typing import Any, TypeVar
 
 from ...api.objects import Object
 from ..core import selectors
-from ..shell.cluster import (
-    EVERYTHING,
-    PODS,
-    Answer,
-    ApiError,
-    Body,
-    Kind,
-    Listing,
-    Selection,
-    TooMany,
-    leaned,
-    within,
-)
+from ..shell.cluster import EVERYTHING, PODS, Answer, ApiError, Body, Kind, Listing, Selection, TooMany, leaned, within
 from .server import Document, Server
 
 BUDGETS: Kind[Object] = Kind(Object, "policy", "v1", "poddisruptionbudgets", "PodDisruptionBudget")
@@ -33,7 +21,8 @@ _REFUSED = "Cannot evict pod as it would violate the pod's disruption budget."
 
 def tried(server: Server, pod: Document) -> Document | None:
     """The budget that lets POD be evicted now; None where it needs none. Raises `TooMany` or a 500."""
-    budgets = _budgets(server, pod) if _counts(pod) else []
+    namespace, every = pod["metadata"]["namespace"], server.all(BUDGETS) if _counts(pod) else ()
+    budgets = [each for each in every if each["metadata"]["namespace"] == namespace and selects(each, pod)]
     if len(budgets) > 1:
         raise ApiError(
             "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support.",
@@ -73,11 +62,6 @@ def healthy(pod: Document) -> bool:
     """Whether the pod is ready."""
     conditions = (pod.get("status") or {}).get("conditions") or []
     return any(each["type"] == "Ready" and each["status"] == "True" for each in conditions)
-
-
-def _budgets(server: Server, pod: Document) -> list[Document]:
-    namespace = pod["metadata"]["namespace"]
-    return [each for each in server.all(BUDGETS) if each["metadata"]["namespace"] == namespace and selects(each, pod)]
 
 
 def selects(budget: Document, pod: Document) -> bool:

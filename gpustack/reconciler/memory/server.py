@@ -22,6 +22,10 @@ T = TypeVar("T", bound=Object)
 Key = tuple[str, str]
 
 _WITHOUT_GENERATION = {"nodes", "leases", "events", "controllerrevisions"}
+_FIXED = ("name", "namespace", "uid", "resourceVersion", "generation", "creationTimestamp")
+"""What no update changes; `deletionTimestamp` is set by deleting."""
+_EQUAL = re.compile(r"^(?P<key>[^\s!=]+)\s*(?P<how>==|=|!=)\s*(?P<value>[^\s!=]*)$")
+_SELECTABLE = ("metadata.name", "metadata.namespace", "spec.nodeName", "status.phase", "involvedObject.name")
 
 
 @dataclass
@@ -154,10 +158,6 @@ class Server:
         return (document for of in by_namespace.values() for document in of.values())
 
 
-_FIXED = ("name", "namespace", "uid", "resourceVersion", "generation", "creationTimestamp")
-"""What no update changes; `deletionTimestamp` is set by deleting."""
-
-
 def matches(document: Document, which: Selection) -> bool:
     """Whether WHICH selects DOCUMENT."""
     metadata = document["metadata"]
@@ -195,10 +195,6 @@ def merge(target: Any, patch: Any) -> Any:
 def _fields(selector: str, document: Mapping[str, Any]) -> bool:
     """Whether DOCUMENT is what a field selector names. Raises ValueError for one that the API server would refuse."""
     return all(_field(document, part) for part in selector.split(",") if part)
-
-
-_EQUAL = re.compile(r"^(?P<key>[^\s!=]+)\s*(?P<how>==|=|!=)\s*(?P<value>[^\s!=]*)$")
-_SELECTABLE = ("metadata.name", "metadata.namespace", "spec.nodeName", "status.phase", "involvedObject.name")
 
 
 def _field(document: Mapping[str, Any], text: str) -> bool:

@@ -5,7 +5,7 @@ harness methods (`put`, `edit`, `remove`, `finish`). `FakeCluster` is one client
 leaders leaves the other alone. `drive` runs a coroutine to its end.
 """
 
-from gpustack.reconciler.memory import BUDGETS
+from gpustack.reconciler.memory.eviction import BUDGETS
 
 from .eviction import settle_budgets
 from .fake import FakeCluster, Request, drive
