@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
 from ..model import Body, Resource
 from ..policy.loading.place import parse
+from .rule import Hit
 
 if TYPE_CHECKING:
     from ..cluster.resolve import Cluster
+    from ..policy.configurations.embedded import Problem
     from ..policy.language.spec import ClusterPolicySpec
     from ..policy.loading.layers import Merged, OriginKind
     from .objects.gaps import Gaps
@@ -86,6 +88,12 @@ class Render:
 
         templates = ((resource, pod_template(resource.body)) for resource in self.resources)
         return tuple((resource, template["spec"]) for resource, template in templates if template is not None)
+
+
+def told(path: str, problems: Iterable[Problem], whose: str = "") -> Iterator[Hit]:
+    """What is wrong in the configuration at PATH; what hits say begins with WHOSE."""
+    for each in problems:
+        yield Hit(path, f"{whose}{each.what}", each.why, each.remedy, each.place)
 
 
 class Synced(NamedTuple):

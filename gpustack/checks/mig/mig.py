@@ -5,27 +5,17 @@ manager and its files are in mig_manager.py.
 """
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from ...catalog import gpus, mig_solver
 from ...catalog._lookup import nearest
 from ...catalog.mig import MigLayout, ProfileName, config_name
-from ...cluster.mig_layouts import Group, generated, groups, named, product_of, profiles_in
+from ...cluster.mig_layouts import Group, generated, groups, named, profiles_in
 from ...cluster.resolve import Cluster
 from ...policy.configurations.mig_configs import Element
 from ...policy.language.spec import ClusterPolicySpec
 from ..rule import Hit, hit, rule
-from .mig_cuts import (
-    ON_THE_NODE,
-    Cut,
-    Subject,
-    enabled_cuts,
-    fits,
-    idle_entries,
-    labelled,
-    nearest_profiles,
-    once,
-    subject,
-)
+from .mig_cuts import ON_THE_NODE, Cut, choices, enabled_cuts, fits, idle_entries, labelled, nearest_profiles
 
 LAYOUT = "the layout into nodePools[].sharing.mig.layout"
 
@@ -33,31 +23,24 @@ LAYOUT = "the layout into nodePools[].sharing.mig.layout"
 @rule("GPU301", "error")
 def foreign_profile(cluster: Cluster) -> Iterator[Hit]:
     """A MIG profile that the pool's GPU doesn't have."""
-    yield from once(hit for cut in enabled_cuts(cluster.spec) for hit in _foreign(cut))
+    yield from dict.fromkeys(hit for cut in enabled_cuts(cluster) for hit in _foreign(cut))
 
 
 def _foreign(cut: Cut) -> Iterator[Hit]:
+    if (product := cut.product) is None:
+        return
+    certain = f"The catalogue isn't sure of this board: {product.uncertain}" if product.uncertain else ON_THE_NODE
     for profile in cut.unknown:
-        product = cut.product
-        assert product is not None, "only of GPUs that are known"  # noqa: S101 - narrows the type
-        near = nearest_profiles(product, profile)
         path, inside = cut.at(profile)
-        yield hit(
-            path,
-            product=product.name,
-            profile=profile,
-            near=near[0],
-            whose=cut.whose,
-            certain=_certain(product),
-            inside=inside,
-            at_key=cut.literal,
-        )
+        near, name = nearest_profiles(product, profile)[0], product.name
+        found = hit(path, product=name, profile=profile, near=near, whose=cut.whose, certain=certain, inside=inside)
+        yield replace(found, key=cut.literal)
 
 
 @rule("GPU302", "error")
 def layout_too_large(cluster: Cluster) -> Iterator[Hit]:
     """A MIG layout that doesn't fit on the pool's GPU."""
-    yield from once(hit for cut in enabled_cuts(cluster.spec) for hit in _too_large(cut))
+    yield from dict.fromkeys(hit for cut in enabled_cuts(cluster) for hit in _too_large(cut))
 
 
 def _too_large(cut: Cut) -> Iterator[Hit]:
@@ -67,68 +50,48 @@ def _too_large(cut: Cut) -> Iterator[Hit]:
     part = mig_solver.largest_part(board, layout).as_dict()
     written = ", ".join(f"{name}: {count}" for name, count in part.items())
     wanted = ",".join(f"{name}={count}" for name, count in part.items())
-    path, explained = cut.path, mig_solver.explain(board, layout)
-    if cut.own is not None:
-        path += f"[{cut.own}].layout"
-    yield hit(
-        path,
-        explained=explained,
-        whose=cut.whose,
-        layout=written,
-        product=cut.product.name,
-        wanted=wanted,
-        inside=cut.inside,
-    )
+    path = cut.path + (f"[{cut.own}].layout" if cut.own is not None else "")
+    explained, whose, name, inside = mig_solver.explain(board, layout), cut.whose, cut.product.name, cut.inside
+    yield hit(path, explained=explained, whose=whose, layout=written, product=name, wanted=wanted, inside=inside)
 
 
 @rule("GPU303", "error")
 def no_mig(cluster: Cluster) -> Iterator[Hit]:
     """A MIG layout for a GPU that can't be divided."""
-    seen = subject(cluster.spec)
-    for _, pool, chosen in seen.choices if seen else ():
-        product = product_of(pool)
-        asked = chosen.elements is None or any(one.enabled for one in chosen.elements)
-        if product is not None and not product.mig_capable and asked:
-            yield hit(chosen.path, product=product.name, pool_name=pool.name)
+    for pool, chosen in choices(cluster):
+        wanted = chosen.elements is None or any(one.enabled for one in chosen.elements)
+        if pool.product is not None and not pool.product.mig_capable and wanted:
+            yield hit(chosen.path, product=pool.product.name, pool_name=pool.name)
 
 
 @rule("GPU304", "error")
 def unknown_layout(cluster: Cluster) -> Iterator[Hit]:
     """A MIG layout that is chosen by a name which nothing explains."""
-    spec = cluster.spec
-    seen = subject(spec)
-    if seen is None:
-        return
-    for _, pool, chosen in seen.choices:
-        product = product_of(pool)
+    for pool, chosen in choices(cluster):
+        product = pool.product
         if chosen.elements is None and chosen.known and not (product and not product.mig_capable):
-            yield _unexplained(seen, chosen.path, chosen.name, product)
+            yield _unexplained(cluster, chosen.path, chosen.name, product)
         elif not chosen.elements or not product or not product.mig_capable:
             continue
         elif all(one.matches(product) is False for one in chosen.elements):
-            yield hit(
-                chosen.path,
-                "filters",
-                layout=chosen.name,
-                product=product.name,
-                filters=" or ".join(product.device_filters),
-            )
-    products = [product_of(pool) for pool in spec.nodePools] or [None]
-    for path, name in labelled(spec) if cluster.mig_manager else ():
-        choices = [named(path, name, seen.names, product) for product in products]
-        if all(one.elements is None and one.known for one in choices):
-            yield _unexplained(seen, path, name, None)
+            filters = " or ".join(product.device_filters)
+            yield hit(chosen.path, "filters", layout=chosen.name, product=product.name, filters=filters)
+    products = [pool.product for pool in cluster.pools] or [None]
+    for path, name in labelled(cluster.spec) if cluster.mig_manager else ():
+        found = [named(path, name, cluster.layouts, product) for product in products]
+        if all(one.elements is None and one.known for one in found):
+            yield _unexplained(cluster, path, name, None)
 
 
-def _unexplained(seen: Subject, path: str, name: str, product: gpus.Product | None) -> Hit:
-    made = generated(product) if product and seen.names.generated else {}
+def _unexplained(cluster: Cluster, path: str, name: str, product: gpus.Product | None) -> Hit:
+    names = cluster.layouts
+    made = generated(product) if product and names.generated else {}
     like = profiles_in(name)[:1] if product and made else []
     near = [config_name(one) for one in nearest_profiles(product, like[0])[:2]] if product and like else []
-    near = near or nearest(name, made or seen.names.entries)
-    where = seen.names.text.path if seen.names.text else f"release {seen.spec.release}"
-    why = f"{where} doesn't have it"
+    near = near or nearest(name, made or names.entries)
+    why = f"{names.text.path if names.text else f'release {cluster.spec.release}'} doesn't have it"
     why = "the MIG manager makes all-PROFILE of the profiles that its GPUs have" if made else why
-    known = " or ".join(near) if near else ", ".join(sorted(made or seen.names.entries)[:8])
+    known = " or ".join(near) if near else ", ".join(sorted(made or names.entries)[:8])
     on = f" on {product.name}" if product and made else ""
     return hit(path, "unknown", name=repr(name), on=on, because=why, write=known or LAYOUT)
 
@@ -136,29 +99,20 @@ def _unexplained(seen: Subject, path: str, name: str, product: gpus.Product | No
 @rule("GPU305", "error")
 def strategy_and_layout(cluster: Cluster) -> Iterator[Hit]:
     """A MIG strategy that can't offer the layout."""
-    spec = cluster.spec
-    seen = subject(spec)
-    if seen is None:
-        return
-    for _, pool, chosen in seen.choices:
-        made = groups(chosen.elements, pool) if chosen.elements else None
-        text = seen.names.text if any(one.at for one in chosen.elements or ()) else None
-        for reason, remedy in _misfit(spec, made or [], f"node pool {pool.name}"):
-            yield Hit(chosen.path, reason, _why(spec) + (f"; see {text.path}" if text else ""), remedy)
+    for pool, chosen in choices(cluster):
+        text = cluster.layouts.text if any(one.at for one in chosen.elements or ()) else None
+        for reason, remedy in _misfit(cluster.spec, pool.groups or [], f"node pool {pool.name}"):
+            yield Hit(chosen.path, reason, _why(cluster.spec) + (f"; see {text.path}" if text else ""), remedy)
 
 
 @rule("GPU310", "warning")
 def idle_layout(cluster: Cluster) -> Iterator[Hit]:
     """A MIG layout that no pool asks for, and that the MIG strategy couldn't offer."""
-    spec = cluster.spec
-    seen = subject(spec)
-    if seen is None or seen.names.kind != "custom" or not cluster.mig_manager:
-        return
-    for name, elements in idle_entries(seen).items():
-        text = seen.names.text
-        for reason, remedy in _misfit(spec, _anywhere(spec, elements), f"the layout {name}"):
-            place = seen.names.layouts.places.get(name) if seen.names.layouts else None
-            yield Hit(text.path if text else "", reason, _why(spec), remedy, place)
+    for name, elements in idle_entries(cluster).items():
+        text, layouts = cluster.layouts.text, cluster.layouts.layouts
+        for reason, remedy in _misfit(cluster.spec, _anywhere(cluster, elements), f"the layout {name}"):
+            place = layouts.places.get(name) if layouts else None
+            yield Hit(text.path if text else "", reason, _why(cluster.spec), remedy, place)
 
 
 def _why(spec: ClusterPolicySpec) -> str:
@@ -187,18 +141,12 @@ def _misfit(spec: ClusterPolicySpec, made: list[Group], whose: str) -> Iterator[
         yield what, "set spec.mig.strategy: mixed, or cut all GPUs alike"
 
 
-def _anywhere(spec: ClusterPolicySpec, elements: tuple[Element, ...]) -> list[Group]:
+def _anywhere(cluster: Cluster, elements: tuple[Element, ...]) -> list[Group]:
     """What ELEMENTS make of nodes of the first pool that they are for; of any board, where no pool says its GPU."""
-    products = {pool.gpuProduct: pool for pool in spec.nodePools}
-    for pool in products.values():
-        product = product_of(pool)
-        fitting = [one for one in elements if one.matches(product)]
-        if product is not None and product.mig_capable and any(one.enabled for one in fitting):
-            return groups(fitting, pool.model_copy(update={"gpusPerNode": None})) or []
-    if products and all(product_of(pool) for pool in products.values()):
+    for pool in {pool.said.gpuProduct: pool for pool in cluster.pools}.values():
+        fitting = [one for one in elements if one.matches(pool.product)]
+        if pool.product is not None and pool.product.mig_capable and any(one.enabled for one in fitting):
+            return groups(fitting, pool.said.model_copy(update={"gpusPerNode": None})) or []
+    if cluster.pools and all(pool.product for pool in cluster.pools):
         return []
     return [Group(one.devices, one.layout if one.enabled else None) for one in elements if not one.filters]
-
-
-def _certain(product: gpus.Product) -> str:
-    return f"The catalogue isn't sure of this board: {product.uncertain}" if product.uncertain else ON_THE_NODE

@@ -1,19 +1,19 @@
 """What the rules about MIG look at: each layout that a pool gets or could get, with the GPU it is for."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 
 from ...api import keys
 from ...catalog import gpus, mig
 from ...catalog.mig import IllegalProfile, ProfileName, UnknownProfile
-from ...cluster.mig_layouts import Choice, Source, product_of
+from ...cluster.mig_layouts import Choice
 from ...cluster.node_labels import labels_of_rules
-from ...cluster.resolve import resolve
+from ...cluster.pool import Pool
+from ...cluster.resolve import Cluster
 from ...model import dotted
-from ...policy.configurations.mig_configs import Element
-from ...policy.language.node_pools import NodePool
+from ...policy.configurations.mig_configs import Element, of_release
 from ...policy.language.spec import ClusterPolicySpec
-from ..rule import Hit
 
 ON_THE_NODE = "`nvidia-smi mig -lgip` on a node prints what its GPUs have"
 
@@ -56,26 +56,16 @@ class Cut:
         return [name for name in self.element.layout if not has(self.product, name)] if self.checkable else []
 
 
-@dataclass(frozen=True, slots=True)
-class Subject:
-    """A policy that says something about MIG: where names of layouts come from, and what each pool chooses."""
-
-    spec: ClusterPolicySpec
-    names: Source
-    choices: tuple[tuple[int, NodePool, Choice], ...]
+def asked(cluster: Cluster) -> bool:
+    """Whether the policy says something about MIG: where it doesn't, rules about it cost next to nothing."""
+    spec, config = cluster.spec, cluster.spec.migManager.config
+    by_pools = any(pool.sharing.mig or keys.MIG_CONFIG in pool.nodeSelector for pool in spec.nodePools)
+    return not cluster.dra and bool(by_pools or config.data or config.name or labelled(spec))
 
 
-def subject(spec: ClusterPolicySpec) -> Subject | None:
-    """SPEC as the rules about MIG see it; None where there is nothing to see, which costs next to nothing."""
-    cluster = resolve(spec)
-    if cluster.dra:
-        return None
-    asked = any(pool.sharing.mig or keys.MIG_CONFIG in pool.nodeSelector for pool in spec.nodePools)
-    if not (asked or spec.migManager.config.data or spec.migManager.config.name or labelled(spec)):
-        return None
-    chosen = [(index, pool.said, pool.layout) for index, pool in enumerate(cluster.pools)]
-    choices = tuple((index, pool, one) for index, pool, one in chosen if one is not None)
-    return Subject(spec, cluster.layouts, choices)
+def choices(cluster: Cluster) -> list[tuple[Pool, Choice]]:
+    """The pools that choose a layout, and which."""
+    return [(pool, pool.layout) for pool in cluster.pools if pool.layout is not None] if asked(cluster) else []
 
 
 def labelled(spec: ClusterPolicySpec) -> list[tuple[str, str]]:
@@ -83,65 +73,57 @@ def labelled(spec: ClusterPolicySpec) -> list[tuple[str, str]]:
     return [(path, name) for path, key, name in labels_of_rules(spec) if key == keys.MIG_CONFIG]
 
 
-def cuts(seen: Subject) -> Iterator[Cut]:
-    """The elements that are for GPUs of a pool that asks for them, and those that nobody asks for."""
-    text = seen.names.text
-    for _, pool, chosen in seen.choices:
-        product, whose, expected = product_of(pool), f"node pool {pool.name}", pool.gpuProduct or ""
-        listed = not chosen.name and chosen.path.endswith(".devices")
-        for position, element in enumerate(chosen.elements or ()):
-            if element.matches(product) is False:
-                continue
-            if element.at is not None and text is not None:
-                yield Cut(whose, product, element, text.path, element.at, expected=expected)
-            else:
-                own = position if listed else None
-                yield Cut(whose, product, element, chosen.path, own=own, literal=not chosen.name, expected=expected)
-    yield from idle_cuts(seen)
-
-
-def enabled_cuts(spec: ClusterPolicySpec) -> Iterator[Cut]:
-    """The elements that turn MIG on, on GPUs that may take it."""
-    seen = subject(spec)
-    for cut in cuts(seen) if seen else ():
+def enabled_cuts(cluster: Cluster) -> Iterator[Cut]:
+    """The elements that turn MIG on, on GPUs that may take it: those that a pool asks for, and those that none does."""
+    for cut in (*_chosen_cuts(cluster), *idle_cuts(cluster)):
         if cut.element.enabled and (cut.product is None or cut.product.mig_capable):
             yield cut
 
 
-def idle_cuts(seen: Subject) -> Iterator[Cut]:
+def _chosen_cuts(cluster: Cluster) -> Iterator[Cut]:
+    for pool, chosen in choices(cluster):
+        text, whose, expected = cluster.layouts.text, f"node pool {pool.name}", pool.said.gpuProduct or ""
+        listed = not chosen.name and chosen.path.endswith(".devices")
+        for position, element in enumerate(chosen.elements or ()):
+            if element.matches(pool.product) is False:
+                continue
+            if element.at is not None and text is not None:
+                yield Cut(whose, pool.product, element, text.path, element.at, expected=expected)
+            else:
+                own, literal = position if listed else None, not chosen.name
+                yield Cut(whose, pool.product, element, chosen.path, own=own, literal=literal, expected=expected)
+
+
+def idle_cuts(cluster: Cluster) -> Iterator[Cut]:
     """Elements of the policy's own text that no pool asks for, where they are good for none of its pools.
 
     A node may still ask, by a label that somebody sets by hand. What the release's ConfigMap has too is copied from
     there, and is for boards of others.
     """
-    text = seen.names.text
-    if seen.names.kind != "custom" or text is None or not resolve(seen.spec).mig_manager:
-        return
-    products = [product_of(pool) for pool in seen.spec.nodePools]
-    for name, elements in idle_entries(seen).items():
+    text, products = cluster.layouts.text if asked(cluster) else None, [pool.product for pool in cluster.pools]
+    for name, elements in idle_entries(cluster).items() if text else ():
         for element in elements:
-            where = f"the layout {name}"
             fitting = [product for product in products if element.matches(product) is not False]
-            capable = [product for product in fitting if product is not None and gpus.mig_profiles(product)]
-            if not fitting or None in fitting or not capable:
-                if None in fitting or not products:
-                    yield Cut(where, None, element, text.path, element.at)
-                continue
-            bad = [product for product in capable if not fits(product, element.layout)]
-            if len(bad) == len(capable):
-                yield Cut(where, bad[0], element, text.path, element.at)
+            known = [product for product in fitting if product is not None]
+            capable = [product for product in known if gpus.mig_profiles(product)]
+            if len(known) < len(fitting) or not products:
+                bad: list[gpus.Product | None] = [None]
+            else:
+                bad = [product for product in capable if not fits(product, element.layout)]
+            if bad and text and (bad == [None] or len(bad) == len(capable)):
+                yield Cut(f"the layout {name}", bad[0], element, text.path, element.at)
 
 
-def idle_entries(seen: Subject) -> Mapping[str, tuple[Element, ...]]:
-    """The layouts of the policy's own text that no pool asks for and that aren't the release's own."""
-    from ...policy.configurations.mig_configs import of_release
-
-    asked, static = {chosen.name for _, _, chosen in seen.choices}, of_release(seen.spec.release)
-    return {
-        name: elements
-        for name, elements in seen.names.entries.items()
-        if name not in asked and [one.effect for one in elements] != [one.effect for one in static.get(name, ())]
-    }
+def idle_entries(cluster: Cluster) -> Mapping[str, tuple[Element, ...]]:
+    """The layouts of the policy's own text that no pool asks for and that aren't the release's own; none where no MIG
+    manager reads it.
+    """
+    if not asked(cluster) or cluster.layouts.kind != "custom" or not cluster.mig_manager:
+        return {}
+    wanted, static = {chosen.name for _, chosen in choices(cluster)}, of_release(cluster.spec.release)
+    others = {name: elements for name, elements in cluster.layouts.entries.items() if name not in wanted}
+    theirs = {name: [one.effect for one in static.get(name, ())] for name in others}
+    return {name: elements for name, elements in others.items() if [one.effect for one in elements] != theirs[name]}
 
 
 def has(product: gpus.Product | None, profile: str) -> bool:
@@ -171,14 +153,7 @@ def nearest_profiles(product: gpus.Product, profile: str) -> list[str]:
 def known_anywhere(layout: Mapping[str, int]) -> bool:
     """Whether some board of the catalogue can be cut so, or one that has the profiles may (its geometry not known)."""
     for board in mig.boards():
-        try:
+        with suppress(UnknownProfile, IllegalProfile):
             if mig.fits(board, layout):
                 return True
-        except (UnknownProfile, IllegalProfile):
-            continue
     return False
-
-
-def once(hits: Iterable[Hit]) -> Iterator[Hit]:
-    """HITS without repetitions."""
-    yield from dict.fromkeys(hits)

@@ -1,16 +1,16 @@
 """Rules about the MIG manager: its files, the GPUs that a node has, and what nobody can vouch for."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from ...catalog import gpus
 from ...catalog.mig import MigLayout
-from ...cluster.mig_layouts import Text, groups, product_of, text_of
+from ...cluster.mig_layouts import Text, text_of
 from ...cluster.resolve import Cluster
 from ...policy.configurations.embedded import Problem
 from ...policy.configurations.mig_configs import CLIENTS_KEY, read_clients
-from ...policy.language.node_pools import NodePool
 from ..rule import Hit, hit, rule
-from .mig_cuts import ON_THE_NODE, Cut, Subject, enabled_cuts, fits, known_anywhere, once, subject
+from ..subjects import told
+from .mig_cuts import ON_THE_NODE, Cut, asked, choices, enabled_cuts, fits, known_anywhere
 
 
 @rule("GPU306", "error")
@@ -19,77 +19,55 @@ def broken_file(cluster: Cluster) -> Iterator[Hit]:
     spec = cluster.spec
     if not cluster.mig_manager:
         return
-    seen = subject(spec)
-    if seen is not None and seen.names.text is not None:
-        yield from _problems(seen.names.text, seen.names.layouts.problems if seen.names.layouts else ())
+    found: list[tuple[Text | None, Sequence[Problem]]] = []
+    if asked(cluster):
+        found.append((cluster.layouts.text, cluster.layouts.layouts.problems if cluster.layouts.layouts else ()))
     clients = text_of(spec, spec.migManager.gpuClientsConfig, "migManager.gpuClientsConfig", CLIENTS_KEY)
-    if clients is not None:
-        yield from _problems(clients, read_clients(clients.text) if clients.text is not None else ())
-
-
-def _problems(text: Text, problems: tuple[Problem, ...]) -> Iterator[Hit]:
-    if text.text is None:
-        yield hit(text.path, "no_file", file=text.key)
-    for problem in problems:
-        yield Hit(text.path, f"{text.key}: {problem.what}", problem.why, problem.remedy, problem.place)
+    found.append((clients, read_clients(clients.text) if clients and clients.text is not None else ()))
+    for text, problems in found:
+        if text is not None and text.text is None:
+            yield hit(text.path, "no_file", file=text.key)
+        yield from told(text.path, problems, f"{text.key}: ") if text else ()
 
 
 @rule("GPU307", "error")
 def no_such_gpu(cluster: Cluster) -> Iterator[Hit]:
     """A MIG layout for a GPU that the pool's nodes haven't got."""
-    seen = subject(cluster.spec)
-    for _, pool, chosen in seen.choices if seen else ():
-        most = _most(seen, chosen.name, pool) if seen else None
+    text, every = cluster.layouts.text if asked(cluster) else None, choices(cluster)
+    for pool, chosen in every:
+        sharing = [other for other, its in every if its.name == chosen.name] if chosen.name else [pool]
+        counts = [other.said.gpusPerNode for other in sharing]
+        most = max(filter(None, counts), default=None) if None not in counts else None
         for position, element in enumerate(chosen.elements or ()):
             beyond = [index for index in element.devices or () if most is not None and index >= most]
-            if beyond and element.matches(product_of(pool)) is not False:
+            if beyond and element.matches(pool.product) is not False:
                 path, inside = f"{chosen.path}[{position}].indices" if not chosen.name else chosen.path, None
-                if seen and seen.names.text and element.at:
-                    path, inside = seen.names.text.path, element.at
-                yield hit(
-                    path,
-                    beyond=", ".join(map(str, beyond)),
-                    pool_name=pool.name,
-                    most=most,
-                    number=pool.gpusPerNode,
-                    inside=inside,
-                )
-
-
-def _most(seen: Subject, name: str, pool: NodePool) -> int | None:
-    """The most GPUs on a node that gets the layout NAME, None where a pool doesn't say."""
-    sharing = [pool] if not name else [other for _, other, chosen in seen.choices if chosen.name == name]
-    counts = [other.gpusPerNode for other in sharing]
-    return None if None in counts else max(count for count in counts if count is not None)
+                if text and element.at:
+                    path, inside = text.path, element.at
+                listed, number = ", ".join(map(str, beyond)), pool.said.gpusPerNode
+                yield hit(path, beyond=listed, pool_name=pool.name, most=most, number=number, inside=inside)
 
 
 @rule("GPU308", "warning")
 def mode_change_needs_reboot(cluster: Cluster) -> Iterator[Hit]:
     """MIG on Ampere in virtual machines, without leave to reboot the node."""
-    spec = cluster.spec
-    seen = subject(spec)
-    if seen is None or not cluster.mig_manager:
-        return
-    allowed = next((entry.value for entry in reversed(spec.migManager.env or ()) if entry.name == "WITH_REBOOT"), None)
-    machines = cluster.platform.machines
+    given = [entry.value for entry in cluster.spec.migManager.env or () if entry.name == "WITH_REBOOT"]
+    allowed, machines = given[-1] if given else None, cluster.platform.machines
     likely = machines == "virtual" or (allowed is not None and machines != "metal")
-    if (allowed or "").lower() == "true" or not likely:
+    if (allowed or "").lower() == "true" or not likely or not cluster.mig_manager:
         return
-    for _, pool, chosen in seen.choices:
-        product = product_of(pool)
-        made = groups(chosen.elements, pool) if chosen.elements else None
-        if product is not None and product.family == "ampere" and any(one.layout is not None for one in made or ()):
+    for pool, chosen in choices(cluster):
+        product, cut = pool.product, any(one.layout is not None for one in pool.groups or ())
+        if product is not None and product.family == "ampere" and cut:
             yield hit(chosen.path, pool_name=pool.name, product=product.name)
 
 
 @rule("GPU309", "warning")
 def uncertain_layout(cluster: Cluster) -> Iterator[Hit]:
     """A MIG layout that nobody can vouch for."""
-    spec = cluster.spec
-    yield from once(hit for cut in enabled_cuts(spec) for hit in _uncertain(cut))
-    seen = subject(spec)
-    for index, pool, chosen in seen.choices if seen and not cluster.mig_manager else ():
-        yield hit(chosen.path, pool_name=pool.name, index=index)
+    yield from dict.fromkeys(hit for cut in enabled_cuts(cluster) for hit in _uncertain(cut))
+    for pool, chosen in choices(cluster) if not cluster.mig_manager else ():
+        yield hit(chosen.path, pool_name=pool.name, index=pool.index)
 
 
 def _uncertain(cut: Cut) -> Iterator[Hit]:
