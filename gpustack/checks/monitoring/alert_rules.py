@@ -5,14 +5,15 @@ An expression over a metric that nobody serves is empty, so its alert never fire
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 from ...catalog import dcgm
 from ...catalog._lookup import nearest
 from ...cluster.metrics import listed, served, telemetry
 from ...cluster.resolve import Cluster
-from ...model import RULES, dotted
+from ...model import RULES, Path, dotted, mapping, mappings
 from ...policy.configurations import go_template, promql
 from ...policy.configurations.promql import Label, Metric, Named, named
 from ...policy.language import images
@@ -43,20 +44,29 @@ class Expression(NamedTuple):
         return hit(self.path, why=why, remedy=remedy, inside=metric.place, rule=self.rule, metric=metric.name, **words)
 
 
+def groups(spec: ClusterPolicySpec, kinds: Collection[str]) -> Iterator[tuple[Path, dict[str, Any]]]:
+    """The groups of rules in SPEC's extraObjects of KINDS, with their places."""
+    for index, body in enumerate(spec.extraObjects):
+        content = mapping(body.get("spec")) if body["kind"] in kinds else {}
+        for place, group in mappings(content.get("groups")):
+            yield ("spec", "extraObjects", index, "spec", "groups", place), group
+
+
 def expressions(spec: ClusterPolicySpec) -> list[Expression]:
     """The expressions in rules of SPEC's extraObjects."""
-    written = []
-    for index, body in enumerate(spec.extraObjects):
-        content = body.get("spec") if body["kind"] in RULES else None
-        groups = content.get("groups") if isinstance(content, dict) else None
-        for place, group in enumerate(groups if isinstance(groups, list) else []):
-            rules = group.get("rules") if isinstance(group, dict) else None
-            for position, one in enumerate(rules if isinstance(rules, list) else []):
-                if isinstance(one, dict) and isinstance(one.get("expr"), str):
-                    path = dotted(("spec", "extraObjects", index, "spec", "groups", place, "rules", position, "expr"))
-                    name = str(one.get("alert") or one.get("record") or "a rule")
-                    written.append(Expression(path, name, named(one["expr"])))
-    return written
+    rules = (
+        ((*at, "rules", place), one) for at, group in groups(spec, RULES) for place, one in mappings(group.get("rules"))
+    )
+    return [
+        Expression(dotted((*at, "expr")), called(one), named(one["expr"]))
+        for at, one in rules
+        if isinstance(one.get("expr"), str)
+    ]
+
+
+def called(one: Mapping[str, Any]) -> str:
+    """What messages call the rule ONE."""
+    return str(one.get("alert") or one.get("record") or "a rule")
 
 
 def recorded(spec: ClusterPolicySpec) -> set[str]:
@@ -78,9 +88,8 @@ def metrics(spec: ClusterPolicySpec) -> Iterator[tuple[Expression, Metric]]:
 @rule("GPU604", "error")
 def no_such_metric(cluster: Cluster) -> Iterator[Hit]:
     """A rule for Prometheus over a DCGM metric that there isn't."""
-    spec = cluster.spec
-    have = served(spec) or {}
-    for one, metric in metrics(spec):
+    have = served(cluster.spec) or {}
+    for one, metric in metrics(cluster.spec):
         if metric.name.startswith(DCGM) and metric.name not in dcgm.exported() | have.keys():
             near = dcgm.meant_by(metric.name)
             near = (*nearest(metric.name, have, 1), *near) if near and not set(near) & have.keys() else near
@@ -105,29 +114,29 @@ def metric_not_served(cluster: Cluster) -> Iterator[Hit]:
         elif other in have:
             why, remedy = f"{whose} calls it {other}", f"write {other}"
         else:
-            why = f"{whose} doesn't have it"
-            row = f"{metric.name}, {_type(metric.name)}, ..."
-            remedy = f"add the row `{row}` to " + (
-                "the list" if own else "a list in spec.dcgmExporter.config.data, which replaces the image's"
+            field = _field(metric.name)
+            lists = "the list" if own else "a list in spec.dcgmExporter.config.data, which replaces the image's"
+            why, remedy = (
+                f"{whose} doesn't have it",
+                f"add the row `{metric.name}, {field.type if field else 'gauge'}, ...` to {lists}",
             )
         yield one.hit(metric, why, remedy)
 
 
-def _type(name: str) -> str:
-    try:
-        return dcgm.field(name).type
-    except dcgm.UnknownField:
-        return "gauge"
+def _field(name: str) -> dcgm.Field | None:
+    """The field called NAME, by old or new name; None where there is none."""
+    with suppress(dcgm.UnknownField):
+        return dcgm.field(name)
+    return None
 
 
 @rule("GPU533", "warning")
 def series_that_come_and_go(cluster: Cluster) -> Iterator[Hit]:
     """A rule for Prometheus over a series that this exporter leaves out while its value is blank."""
-    spec = cluster.spec
     section: Any = cluster.stack.dcgmExporter
     version = images.version(section)
     path = images.version_path(f"spec.{cluster.at('dcgmExporter')}", section)
-    for one, metric in metrics(spec) if section.enabled else ():
+    for one, metric in metrics(cluster.spec) if section.enabled else ():
         if metric.name in dcgm.left_out_while_blank(version):
             yield one.hit(metric, version=version, at=path)
 
@@ -146,23 +155,15 @@ def other_exporters_metric(cluster: Cluster) -> Iterator[Hit]:
 @rule("GPU607", "warning")
 def pod_labels(cluster: Cluster) -> Iterator[Hit]:
     """A rule for Prometheus that takes the exporter's pod for the one that uses the GPU, or the other way round."""
-    spec = cluster.spec
-    monitor = telemetry(spec).exporter.serviceMonitor
-    if not monitored(spec):
-        return
-    for one in expressions(spec):
+    honored = telemetry(cluster.spec).exporter.serviceMonitor.honorLabels
+    state, why = "not true", "it is the label of the exporter's own pod, the same for all GPUs of a node"
+    if honored:
+        state, why = "true", "the labels of the exporter keep their names, and nothing has this one"
+    for one in expressions(cluster.spec) if monitored(cluster.spec) else ():
         for label in one.names.labels if one.about_gpus else ():
-            right = _right_label(label, honored=monitor.honorLabels)
-            if right:
-                state = "honorLabels is true" if monitor.honorLabels else "honorLabels is not true"
-                why = (
-                    "the labels of the exporter keep their names, and nothing has this one"
-                    if monitor.honorLabels
-                    else "it is the label of the exporter's own pod, the same for all GPUs of a node"
-                )
-                yield Hit(
-                    one.path, f"{one.rule}: the label {label.name}, and {state}", why, f"write {right}", label.place
-                )
+            if right := _right_label(label, honored=honored):
+                what = f"{one.rule}: the label {label.name}, and honorLabels is {state}"
+                yield Hit(one.path, what, why, f"write {right}", label.place)
                 break
 
 
@@ -179,15 +180,11 @@ def _right_label(label: Label, *, honored: bool) -> str:
 @rule("GPU609", "warning")
 def gauge_as_counter(cluster: Cluster) -> Iterator[Hit]:
     """A rule for Prometheus that takes the rate of a value which is not a counter."""
-    known = dcgm.fields()
+    counted = "compare the value itself, or let the exporter serve DCGM_EXP_XID_ERRORS_COUNT"
     for one, metric in metrics(cluster.spec):
-        try:
-            field = dcgm.field(metric.name) if metric.function in COUNTING else None
-        except dcgm.UnknownField:
-            continue
-        if field is not None and known[field.name].type == "gauge":
+        field = _field(metric.name) if metric.function in COUNTING else None
+        if field is not None and dcgm.fields()[field.name].type == "gauge":
             meaning = dcgm.semantics(field.name) or "it is a gauge: the value at a time"
-            counted = "compare the value itself, or let the exporter serve DCGM_EXP_XID_ERRORS_COUNT"
             remedy = counted if field.name == "DCGM_FI_DEV_XID_ERRORS" else ""
             yield one.hit(metric, why=meaning, remedy=remedy, function=metric.function)
 
@@ -196,37 +193,28 @@ LABEL = re.compile(r"[a-zA-Z_][a-zA-Z0-9_]*")
 SERIES = re.compile(r"[a-zA-Z_:][a-zA-Z0-9_:]*")
 OF_ALERTS = ("for", "keep_firing_for", "annotations")
 """What a rule has that alerts, and none that records."""
-Where = tuple[str | int, ...]
 
 
 @rule("GPU612", "error")
 def refused_as_a_whole(cluster: Cluster) -> Iterator[Hit]:
     """A PrometheusRule that the Prometheus operator refuses."""
-    for index, body in enumerate(cluster.spec.extraObjects):
-        content = body.get("spec") if body["kind"] == "PrometheusRule" else None
-        groups = content.get("groups") if isinstance(content, dict) else None
-        known: set[str] = set()
-        for place, group in enumerate(groups if isinstance(groups, list) else []):
-            where: Where = ("spec", "extraObjects", index, "spec", "groups", place)
-            if not isinstance(group, dict):
-                continue
-            if str(group.get("name")) in known:
-                yield _hit((*where, "name"), f"two groups are called {group['name']}", "give each a name of its own")
-            known.add(str(group.get("name")))
-            rules = group.get("rules")
-            for at, one in enumerate(rules if isinstance(rules, list) else []):
-                if isinstance(one, dict):
-                    yield from _of_rule((*where, "rules", at), one)
+    known = set[tuple[object, str]]()
+    for where, group in groups(cluster.spec, ("PrometheusRule",)):
+        if (name := (where[2], str(group.get("name")))) in known:
+            yield _hit((*where, "name"), f"two groups are called {name[1]}", "give each a name of its own")
+        known.add(name)
+        for at, one in mappings(group.get("rules")):
+            yield from _of_rule((*where, "rules", at), one)
 
 
-def _hit(where: Where, what: str, remedy: str) -> Hit:
+def _hit(where: Path, what: str, remedy: str) -> Hit:
     why = "the Prometheus operator leaves out the whole object, with all of its rules"
     return Hit(dotted(where), what, why, remedy)
 
 
-def _of_rule(where: Where, one: Mapping[str, Any]) -> Iterator[Hit]:
+def _of_rule(where: Path, one: Mapping[str, Any]) -> Iterator[Hit]:
     """What is wrong with the rule ONE."""
-    name = str(one.get("alert") or one.get("record") or "a rule")
+    name = called(one)
     if bool(one.get("alert")) == bool(one.get("record")):
         yield _hit(where, "a rule has both alert and record, or neither", "give it one of the two")
     if problem := promql.wrong(str(one.get("expr", ""))):
@@ -239,12 +227,10 @@ def _of_rule(where: Where, one: Mapping[str, Any]) -> Iterator[Hit]:
             if key in one:
                 yield _hit((*where, key), f"{name} records a series, and has {key}", f"take {key} out")
     for key in ("labels", "annotations"):
-        given = one.get(key)
-        for label, text in given.items() if isinstance(given, dict) else ():
+        for label, text in mapping(one.get(key)).items():
             if not LABEL.fullmatch(str(label)) or label == "__name__":
-                yield _hit(
-                    (*where, key, label), f"{name}: {label} is not a valid label name", "write letters, digits and _"
-                )
+                what = f"{name}: {label} is not a valid label name"
+                yield _hit((*where, key, label), what, "write letters, digits and _")
             if one.get("alert") and (problem := go_template.wrong(str(text))):
                 what = f"{name}: Prometheus can't read the template in {label}: {problem}"
                 yield _hit((*where, key, label), what, "correct it: {{ $labels.pod }}, {{ $value | humanize }}")

@@ -11,13 +11,12 @@ from ...catalog import dcgm
 from ...cluster import alerts, dashboards
 from ...cluster.metrics import listed, series, served, telemetry
 from ...cluster.resolve import Cluster
-from ...model import MONITORS, RULES, Body, few
+from ...model import MONITORS, RULES, few, mapping
 from ...policy.configurations.dcgm_csv import Row
-from ...policy.language.dcgm import Dcgm, DcgmExporter
 from ...policy.language.spec import ClusterPolicySpec
 from ...text.quantities import milliseconds, size
 from ..rule import Hit, hit, rule
-from ..subjects import Written
+from ..subjects import Written, told
 
 HOST_ENGINE = "DCGM_REMOTE_HOSTENGINE_INFO"
 SERVICES = {False: "nvidia-dcgm", True: "nvidia-dcgm-dra"}
@@ -25,35 +24,24 @@ SERVICES = {False: "nvidia-dcgm", True: "nvidia-dcgm-dra"}
 LOCAL = ("localhost", "127.0.0.1", "[::1]", "::1")
 
 
-def exporting(spec: ClusterPolicySpec) -> bool:
-    """Whether an exporter is rendered."""
-    return telemetry(spec).exporter.enabled
-
-
 def monitored(spec: ClusterPolicySpec) -> bool:
     """Whether the exporter's ServiceMonitor is rendered."""
-    return exporting(spec) and bool(spec.cluster.monitoring) and telemetry(spec).exporter.serviceMonitor.enabled
+    exporter = telemetry(spec).exporter
+    return exporter.enabled and bool(spec.cluster.monitoring) and exporter.serviceMonitor.enabled
 
 
 @rule("GPU601", "warning")
 def exporter_memory(cluster: Cluster) -> Iterator[Hit]:
     """A memory limit at which the exporter is killed."""
-    spec = cluster.spec
-    path, exporter, engine = telemetry(spec)
-    facts = dcgm.exporter()
-    largest = max((pool.gpusPerNode or 0 for pool in spec.nodePools), default=0)
-    least = facts["least_memory_of_many"] if largest >= facts["many_gpus"] else facts["least_memory"]
-    of: list[tuple[str, str, Dcgm | DcgmExporter]] = []
-    if exporting(spec):
-        of.append((f"{path}dcgmExporter", "the exporter", exporter))
-    if engine.enabled:
-        of.append((f"{path}dcgm", "the DCGM engine", engine))
-    for where, who, section in of:
-        limits = (section.resources and section.resources.limits) or {}
-        if "memory" in limits and size(limits["memory"]) < size(least):
-            whose = f" on nodes with {largest} GPUs" if largest >= facts["many_gpus"] else ""
-            at = f"{where}.resources.limits.memory"
-            yield hit(at, who=who, limit=limits["memory"], whose=whose, least=least)
+    path, exporter, engine = telemetry(cluster.spec)
+    facts, largest = dcgm.exporter(), max((pool.gpusPerNode or 0 for pool in cluster.spec.nodePools), default=0)
+    many = largest >= facts["many_gpus"]
+    least, whose = facts["least_memory_of_many" if many else "least_memory"], f" on nodes with {largest} GPUs"
+    for name, who, section in (("dcgmExporter", "the exporter", exporter), ("dcgm", "the DCGM engine", engine)):
+        limit = ((section.resources and section.resources.limits) or {}).get("memory") if section.enabled else None
+        if limit is not None and size(limit) < size(least):
+            at = f"{path}{name}.resources.limits.memory"
+            yield hit(at, who=who, limit=limit, whose=whose if many else "", least=least)
 
 
 @rule("GPU602", "note")
@@ -61,13 +49,8 @@ def monitor_without_labels(cluster: Cluster) -> Iterator[Hit]:
     """A ServiceMonitor by whose labels Prometheus may not select it."""
     spec = cluster.spec
     path, exporter, _ = telemetry(spec)
-    only = exporter.serviceMonitor.additionalLabels
-    if (
-        not monitored(spec)
-        or spec.cluster.monitoring is not True
-        or cluster.platform.own_monitoring
-        or spec.cluster.monitoringLabels
-    ):
+    only, said = exporter.serviceMonitor.additionalLabels, spec.cluster
+    if not monitored(spec) or said.monitoring is not True or cluster.platform.own_monitoring or said.monitoringLabels:
         return
     if only and (spec.reconciler or spec.alerts):
         yield hit(f"{path}dcgmExporter.serviceMonitor.additionalLabels", "alone")
@@ -82,7 +65,7 @@ def monitor_in_vain(written: Written) -> Iterator[Hit]:
     whose, exporter, _ = telemetry(spec)
     path = f"{whose}dcgmExporter.serviceMonitor.enabled"
     by_user = written.by_user(path) or written.by_user("spec.dcgmExporter.serviceMonitor.enabled")
-    asked = exporting(spec) and exporter.serviceMonitor.enabled and by_user
+    asked = exporter.enabled and exporter.serviceMonitor.enabled and by_user
     if asked and not (spec.cluster.monitoring or written.by_user("spec.cluster.monitoring")):
         yield Hit(path, "the ServiceMonitor is not rendered")
 
@@ -90,29 +73,27 @@ def monitor_in_vain(written: Written) -> Iterator[Hit]:
 @rule("GPU624", "error")
 def not_to_be_had(cluster: Cluster) -> Iterator[Hit]:
     """What the monitoring that the cluster has doesn't know."""
-    reader, path = cluster.spec.cluster.monitoring, f"{telemetry(cluster.spec).path}dcgmExporter.serviceMonitor"
+    reader, (whose, exporter, _) = cluster.spec.cluster.monitoring, telemetry(cluster.spec)
+    path, said = f"{whose}dcgmExporter.serviceMonitor", exporter.serviceMonitor
+    googles = reader == "google-managed" and monitored(cluster.spec)
     if isinstance(reader, str) and cluster.platform.own_monitoring:
         yield hit("spec.cluster.monitoring", "openshift", reader=reader)
-    if reader == "google-managed" and monitored(cluster.spec):
-        said = telemetry(cluster.spec).exporter.serviceMonitor
-        if said.relabelings:
-            yield hit(f"{path}.relabelings", "relabelings")
-        if said.honorLabels:
-            yield hit(f"{path}.honorLabels", "honorLabels")
+    if googles and said.relabelings:
+        yield hit(f"{path}.relabelings", "relabelings")
+    if googles and said.honorLabels:
+        yield hit(f"{path}.honorLabels", "honorLabels")
 
 
 @rule("GPU608", "warning")
 def no_host_engine(cluster: Cluster) -> Iterator[Hit]:
     """An exporter that is told to ask a DCGM engine which isn't there."""
-    spec = cluster.spec
-    whose, exporter, engine = telemetry(spec)
-    name = SERVICES[cluster.dra]
-    for index, entry in enumerate(exporter.env or ()) if exporting(spec) else ():
+    whose, exporter, engine = telemetry(cluster.spec)
+    for index, entry in enumerate(exporter.env or ()) if exporter.enabled else ():
         host = re.sub(r":[0-9]+$", "", (entry.value or "").strip())
         if entry.name != HOST_ENGINE or not host:
             continue
         path = f"{whose}dcgmExporter.env[{index}]"
-        service = host.split(".", maxsplit=1)[0] == name
+        service = host.split(".", maxsplit=1)[0] == SERVICES[cluster.dra]
         if service and not engine.enabled:
             yield hit(path, "off", asked=entry.value, whose=whose)
         elif host in LOCAL and not exporter.hostNetwork:
@@ -124,14 +105,10 @@ def no_host_engine(cluster: Cluster) -> Iterator[Hit]:
 @rule("GPU610", "error")
 def timeout_beyond_interval(cluster: Cluster) -> Iterator[Hit]:
     """A scrape that may take longer than the time between two."""
-    spec = cluster.spec
-    path, exporter, _ = telemetry(spec)
-    monitor = exporter.serviceMonitor
-    if monitored(spec) and monitor.interval and monitor.scrapeTimeout:
-        interval, timeout = milliseconds(monitor.interval), milliseconds(monitor.scrapeTimeout)
-        if timeout > interval:
-            at = f"{path}dcgmExporter.serviceMonitor.scrapeTimeout"
-            yield hit(at, timeout=monitor.scrapeTimeout, interval=monitor.interval)
+    path, exporter, _ = telemetry(cluster.spec)
+    interval, timeout = exporter.serviceMonitor.interval, exporter.serviceMonitor.scrapeTimeout
+    if monitored(cluster.spec) and interval and timeout and milliseconds(timeout) > milliseconds(interval):
+        yield hit(f"{path}dcgmExporter.serviceMonitor.scrapeTimeout", timeout=timeout, interval=interval)
 
 
 @rule("GPU611", "warning")
@@ -142,16 +119,10 @@ def rules_without_labels(cluster: Cluster) -> Iterator[Hit]:
     wanted = {**spec.cluster.monitoringLabels, **own}
     for index, body in enumerate(spec.extraObjects):
         if wanted and body["kind"] in (*MONITORS, *RULES):
-            lacking = {key: value for key, value in wanted.items() if _labels(body).get(key) != value}
-            if lacking:
-                written = ", ".join(f"{key}: {value}" for key, value in lacking.items())
+            labels = mapping(body["metadata"].get("labels"))
+            if lacking := ", ".join(f"{key}: {value}" for key, value in wanted.items() if labels.get(key) != value):
                 name = f"{body['kind']} {body['metadata']['name']}"
-                yield hit(f"spec.extraObjects[{index}].metadata", object=name, labels=written)
-
-
-def _labels(body: Body) -> dict[str, object]:
-    labels = body["metadata"].get("labels")
-    return labels if isinstance(labels, dict) else {}
+                yield hit(f"spec.extraObjects[{index}].metadata", object=name, labels=lacking)
 
 
 CONSUMER = ("GeForce", "TITAN")
@@ -161,9 +132,8 @@ CONSUMER = ("GeForce", "TITAN")
 @rule("GPU520", "error")
 def list_that_stops(cluster: Cluster) -> Iterator[Hit]:
     """A list of metrics at which the exporter stops."""
-    csv = listed(cluster.spec)
-    for problem in csv.metrics.problems if csv else ():
-        yield Hit(csv.text.path if csv else "", problem.what, problem.why, problem.remedy, problem.place)
+    if csv := listed(cluster.spec):
+        yield from told(csv.text.path, csv.metrics.problems)
 
 
 @rule("GPU521", "error")
@@ -173,28 +143,24 @@ def never_exported(cluster: Cluster) -> Iterator[Hit]:
     never = dcgm.not_exported()
     for row in csv.metrics.rows if csv else ():
         if csv and row.name in never:
-            alone = all(other.name in never for other in csv.metrics.rows)
-            remedy = "" if alone else "delete the row"
+            others = any(other.name not in never for other in csv.metrics.rows)
+            remedy = "delete the row" if others else ""
             yield hit(csv.text.path, remedy=remedy, inside=row.places[0], field=row.name)
 
 
 @rule("GPU522", "warning")
 def doubtful_field(cluster: Cluster) -> Iterator[Hit]:
     """A field in the list of metrics that will be missing, or that stands there twice."""
-    spec = cluster.spec
-    csv = listed(spec)
-    if csv is None:
+    if (csv := listed(cluster.spec)) is None:
         return
-    first: dict[str, Row] = {}
-    old = {new: name for name, new in dcgm.new_names().items()}
-    products = {pool.gpuProduct or "" for pool in spec.nodePools}
+    first, old = dict[str, Row](), {new: name for name, new in dcgm.new_names().items()}
+    products = {pool.gpuProduct or "" for pool in cluster.spec.nodePools}
     plain = sorted(name for name in products if any(word in name for word in CONSUMER))
     for row in csv.metrics.rows:
         other = first.setdefault(old.get(row.name, row.name), row)
         if other is not row:
-            line = other.places[0][0]
             what = f"{row.name} stands twice" if other.name == row.name else f"{row.name} is {other.name}"
-            why = f"line {line} has the same field"
+            why = f"line {other.places[0][0]} has the same field"
             yield Hit(csv.text.path, what, why, "delete one of the two rows", row.places[0])
         if row.profiling and plain:
             yield hit(csv.text.path, inside=row.places[0], field=row.name, gpus=", ".join(plain))
@@ -219,20 +185,12 @@ def can_not_fire(cluster: Cluster) -> Iterator[Hit]:
         if one.enabled and why:
             path = f"spec.alerts.rules.{name}.enabled"
             yield Hit(path, f"the alert {name} could never fire", why, f"change that, or leave out {path}")
+        remedy = f"write one of {', '.join(sorted(pools))}" if pools else "leave it out: the policy has no pools"
         for pool in one.perPool:
             if pool not in pools and (pool not in every or not why):
-                what = (
-                    f"the alert {name} is not about node pool {pool}"
-                    if pool in every
-                    else f"there is no node pool {pool}"
-                )
-                yield Hit(
-                    f"spec.alerts.rules.{name}.perPool.{pool}",
-                    what,
-                    "what is said of its nodes would be about none",
-                    f"write one of {', '.join(sorted(pools))}" if pools else "leave it out: the policy has no pools",
-                    key=True,
-                )
+                path, what = f"spec.alerts.rules.{name}.perPool.{pool}", f"there is no node pool {pool}"
+                what = f"the alert {name} is not about node pool {pool}" if pool in every else what
+                yield Hit(path, what, "what is said of its nodes would be about none", remedy, key=True)
 
 
 @rule("GPU615", "warning")
@@ -267,18 +225,16 @@ def said_in_vain(cluster: Cluster) -> Iterator[Hit]:
     named = [(f"rules.{name}", name) for name, one in said.rules.items() if not one.enabled]
     named += [(f"silence[{index}]", one.alert) for index, one in enumerate(said.silence)]
     for path, name in named:
-        why = alerts.why_not(cluster, known.alert(name))
-        if why:
+        if why := alerts.why_not(cluster, known.alert(name)):
             yield hit(f"spec.alerts.{path}", why=why, alert=name)
 
 
 @rule("GPU618", "note")
 def labels_of_nodes(cluster: Cluster) -> Iterator[Hit]:
     """Alerts by labels of nodes, which kube-state-metrics has to be told."""
-    several = len(cluster.pools) > 1
-    rules = list(alerts.rules(cluster))
-    keys = {key for pool in cluster.pools for key in pool.selection} if several and rules else set()
-    keys |= {key for one in rules for key in one.alert.node_labels}
+    rules, several = list(alerts.rules(cluster)), len(cluster.pools) > 1
+    keys = {key for one in rules for key in one.alert.node_labels}
+    keys |= {key for pool in cluster.pools if several and rules for key in pool.selection}
     if keys:
         yield hit("spec.alerts", keys=",".join(sorted(keys)))
 

@@ -13,7 +13,7 @@ from typing import Any
 from ...catalog import dcgm
 from ...cluster.metrics import telemetry
 from ...cluster.resolve import Cluster
-from ...model import Path, children, dotted
+from ...model import Path, children, dotted, mappings
 from ...policy.configurations.promql import wrong
 from ...text.quantities import milliseconds
 from ..rule import Hit, hit, rule
@@ -66,7 +66,7 @@ def _of_targets(value: Any, path: Path) -> Iterator[tuple[Path, dict[str, Any]]]
     """The relabelings of targets below VALUE, and where they stand."""
     for key, item in children(value):
         if key == "relabelings" and isinstance(item, list):
-            yield from (((*path, key, index), one) for index, one in enumerate(item) if isinstance(one, dict))
+            yield from (((*path, key, index), one) for index, one in mappings(item))
         else:
             yield from _of_targets(item, (*path, key))
 
@@ -81,8 +81,8 @@ def _monitor(value: Any, path: Path) -> Iterator[Hit]:
     """What is refused in the endpoints below VALUE."""
     for key, item in children(value):
         if key in LISTS and isinstance(item, list):
-            for index, one in enumerate(item):
-                yield from _refused(dotted((*path, key, index)), one) if isinstance(one, dict) else ()
+            for index, one in mappings(item):
+                yield from _refused(dotted((*path, key, index)), one)
         else:
             yield from _monitor(item, (*path, key))
     if isinstance(value, dict):
@@ -125,9 +125,8 @@ def _target(at: str, action: str, given: dict[str, Any]) -> Iterator[Hit]:
     if action in WITH_TARGET and not target:
         yield Hit(at, f"{action} without a targetLabel", REFUSED, "add targetLabel, the label that it writes")
     elif target and action in WITH_TARGET and not (_named if action == "replace" else _NAME.fullmatch)(target):
-        yield Hit(
-            f"{at}.targetLabel", f"{target!r} is not the name of a label", REFUSED, "write letters, digits and '_'"
-        )
+        what = f"{target!r} is not the name of a label"
+        yield Hit(f"{at}.targetLabel", what, REFUSED, "write letters, digits and '_'")
 
 
 def _named(text: str) -> bool:
@@ -137,8 +136,6 @@ def _named(text: str) -> bool:
 
 def _idle(action: str, given: dict[str, Any]) -> list[str]:
     """The fields of GIVEN for which the validator refuses ACTION. Defaults pass."""
-    if idle := [key for key in given if key not in USED.get(action, FIELDS) and given[key] != DEFAULTS.get(key)]:
-        return idle
-    if action in {"lowercase", "uppercase"} and given.get("replacement", "$1") != "$1":
-        return ["replacement"]
-    return []
+    cased = action in {"lowercase", "uppercase"} and given.get("replacement", "$1") != "$1"
+    idle = [key for key in given if key not in USED.get(action, FIELDS) and given[key] != DEFAULTS.get(key)]
+    return idle or (["replacement"] if cased else [])
