@@ -54,14 +54,13 @@ def groups(spec: ClusterPolicySpec, kinds: Collection[str]) -> Iterator[tuple[Pa
 
 def expressions(spec: ClusterPolicySpec) -> list[Expression]:
     """The expressions in rules of SPEC's extraObjects."""
-    rules = (
-        ((*at, "rules", place), one) for at, group in groups(spec, RULES) for place, one in mappings(group.get("rules"))
-    )
-    return [
-        Expression(dotted((*at, "expr")), called(one), named(one["expr"]))
-        for at, one in rules
-        if isinstance(one.get("expr"), str)
-    ]
+    written = []
+    for where, group in groups(spec, RULES):
+        for place, one in mappings(group.get("rules")):
+            if isinstance(one.get("expr"), str):
+                path = dotted((*where, "rules", place, "expr"))
+                written.append(Expression(path, called(one), named(one["expr"])))
+    return written
 
 
 def called(one: Mapping[str, Any]) -> str:
@@ -114,12 +113,9 @@ def metric_not_served(cluster: Cluster) -> Iterator[Hit]:
         elif other in have:
             why, remedy = f"{whose} calls it {other}", f"write {other}"
         else:
-            field = _field(metric.name)
-            lists = "the list" if own else "a list in spec.dcgmExporter.config.data, which replaces the image's"
-            why, remedy = (
-                f"{whose} doesn't have it",
-                f"add the row `{metric.name}, {field.type if field else 'gauge'}, ...` to {lists}",
-            )
+            field, lists = _field(metric.name), "a list in spec.dcgmExporter.config.data, which replaces the image's"
+            row = f"`{metric.name}, {field.type if field else 'gauge'}, ...`"
+            why, remedy = f"{whose} doesn't have it", f"add the row {row} to {'the list' if own else lists}"
         yield one.hit(metric, why, remedy)
 
 

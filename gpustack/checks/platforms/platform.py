@@ -6,7 +6,6 @@ plugins fight for one resource (bug-reports.md B47).
 """
 
 from collections.abc import Iterator
-from typing import Any
 
 from ...catalog import defaults, platforms
 from ...catalog._versions import numbers
@@ -66,36 +65,26 @@ def _twice(cluster: Cluster, *, sure: bool) -> Iterator[Hit]:
 
 def foreign_nodes(spec: ClusterPolicySpec, platform: Platform) -> bool:
     """Whether all pools run another system than the platform's node image: then that says nothing about them."""
-    if not platform.systems or not spec.nodePools:
-        return False
-    return all(pool.os and not pool.os.startswith(platform.systems) for pool in spec.nodePools)
+    others = all(pool.os and not pool.os.startswith(platform.systems) for pool in spec.nodePools)
+    return bool(platform.systems and spec.nodePools) and others
 
 
 @rule("GPU447", "warning")
 def platforms_own_plugin(cluster: Cluster) -> Iterator[Hit]:
     """GKE runs a device plugin of its own on a pool, beside this one."""
-    spec = cluster.spec
     own = cluster.platform.own_plugin
-    if own is None or not spec.devicePlugin.enabled or cluster.dra:
-        return
-    for index, pool in enumerate(spec.nodePools):
-        if pool.nodeSelector.get(own.unless) != "true" and cluster.of(pool).workload == "container":
-            yield hit(
-                f"spec.nodePools[{index}].nodeSelector",
-                pool_name=pool.name,
-                whose=own.whose,
-                unless=own.unless,
-                also=own.also,
-            )
+    for pool in cluster.pools if own and cluster.spec.devicePlugin.enabled and not cluster.dra else ():
+        if own and pool.said.nodeSelector.get(own.unless) != "true" and pool.workload == "container":
+            path = f"{pool.path}.nodeSelector"
+            yield hit(path, pool_name=pool.name, whose=own.whose, unless=own.unless, also=own.also)
 
 
 @rule("GPU448", "warning")
 def platform_needs_a_newer_release(cluster: Cluster) -> Iterator[Hit]:
     """The platform needs a newer release."""
-    spec = cluster.spec
-    platform = cluster.platform
-    if platform.operator_min and numbers(spec.release) < numbers(platform.operator_min):
-        yield hit("spec.release", title=platform.title, least=platform.operator_min, release=spec.release)
+    release, least = cluster.spec.release, cluster.platform.operator_min
+    if least and numbers(release) < numbers(least):
+        yield hit("spec.release", title=cluster.platform.title, least=least, release=release)
 
 
 @rule("GPU449", "warning")
@@ -161,8 +150,7 @@ def kubelet_paths_that_stay(render: Render) -> Iterator[Hit]:
 
 def _host_paths(pod: Body) -> Iterator[str]:
     for volume in pod.get("volumes", []):
-        source: dict[str, Any] = volume.get("hostPath") or {}
-        if "path" in source:
+        if "path" in (source := volume.get("hostPath") or {}):
             yield str(source["path"])
 
 
@@ -200,12 +188,9 @@ def _brought(system: str) -> dict[str, str]:
 def _runs(cluster: Cluster, pool: Pool, section: str) -> bool:
     if section == "driver":
         return pool.driver is not None
-    if pool.workload != "container" or (cluster.dra and section != "driver"):
-        return False
-    if section == "migManager":
-        cuts = pool.product is None or pool.product.mig is not None
-        return cluster.mig_manager and bool(cluster.spec.migManager.enabled) and cuts
-    return bool(getattr(cluster.spec, section).enabled)
+    cuts = section != "migManager" or pool.product is None or pool.product.mig is not None
+    serves = pool.workload == "container" and not cluster.dra
+    return serves and cuts and bool(getattr(cluster.spec, section).enabled)
 
 
 POD_PARTS = ("master", "worker", "gc")
@@ -218,7 +203,7 @@ def openshift_runs_crio(cluster: Cluster) -> Iterator[Hit]:
     if not (runs := cluster.platform.container_runtime):
         return
     why = f"{cluster.platform.title} runs {runs}, on every node"
-    pools = [(f"spec.nodePools[{index}]", pool.containerRuntime) for index, pool in enumerate(spec.nodePools)]
+    pools = [(pool.path, pool.said.containerRuntime) for pool in cluster.pools]
     for path, value in [("spec.cluster", spec.cluster.containerRuntime), *pools]:
         if value and not value.partition(":")[0].lower().startswith("cri"):
             yield hit(f"{path}.containerRuntime", "runtime", why=why, value=value)
@@ -230,14 +215,11 @@ def openshift_runs_crio(cluster: Cluster) -> Iterator[Hit]:
 @rule("GPU121", "warning")
 def namespace_of_openshift(cluster: Cluster) -> Iterator[Hit]:
     """A namespace on OpenShift that gets no labels for monitoring and Pod Security."""
-    spec = cluster.spec
-    usual = cluster.platform.namespace
-    if not cluster.platform.own_monitoring or spec.cluster.namespace == usual:
-        return
-    lost = ["metrics are not scraped by OpenShift's own Prometheus"] if spec.cluster.monitoring else []
-    lost += ["psa.enabled has no effect"] if spec.psa.enabled else []
-    if lost:
-        yield hit("spec.cluster.namespace", namespace=spec.cluster.namespace, lost=" and ".join(lost), usual=usual)
+    said, usual = cluster.spec.cluster, cluster.platform.namespace
+    lost = ["metrics are not scraped by OpenShift's own Prometheus"] if said.monitoring else []
+    lost += ["psa.enabled has no effect"] if cluster.spec.psa.enabled else []
+    if cluster.platform.own_monitoring and said.namespace != usual and lost:
+        yield hit("spec.cluster.namespace", namespace=said.namespace, lost=" and ".join(lost), usual=usual)
 
 
 @rule("GPU122", "note")

@@ -11,8 +11,7 @@ from ...api.keys import DEPLOY
 from ...catalog import platforms, releases
 from ...catalog._versions import numbers
 from ...catalog.platforms import GENERIC, Platform
-from ...cluster.resolve import Cluster, resolve
-from ...policy.language.spec import ClusterPolicySpec
+from ...cluster.resolve import Cluster
 from ..rule import Hit, hit, rule
 from .support import runtimes
 
@@ -26,16 +25,17 @@ KINDS = ("command", "file")
 """Where the toolkit can read the runtime's configuration from (operator.md 7.2)."""
 
 
-def variables(spec: ClusterPolicySpec) -> Iterator[tuple[str, str, str]]:
+def variables(cluster: Cluster) -> Iterator[tuple[str, str, str]]:
     """(path, name, value) of the toolkit's environment, where there is one; of the last where one stands twice."""
-    by_name = {entry.name: (index, entry.value or "") for index, entry in enumerate(spec.toolkit.env or ())}
-    for name, (index, value) in by_name.items() if spec.toolkit.enabled else ():
+    toolkit = cluster.spec.toolkit
+    by_name = {entry.name: (index, entry.value or "") for index, entry in enumerate(toolkit.env or ())}
+    for name, (index, value) in by_name.items() if toolkit.enabled else ():
         yield f"spec.toolkit.env[{index}]", name, value
 
 
-def files(spec: ClusterPolicySpec) -> Iterator[tuple[str, str, str]]:
+def files(cluster: Cluster) -> Iterator[tuple[str, str, str]]:
     """(path, name, file) of the files and sockets of the runtime that the toolkit's environment names."""
-    for path, name, value in variables(spec):
+    for path, name, value in variables(cluster):
         if name in CONFIGS or name in SOCKETS or name == DROP_IN:
             yield path, name, value
         elif name in SOURCES:
@@ -62,27 +62,23 @@ def named(owners: set[str]) -> str:
 @rule("GPU456", "error")
 def path_of_another_platform(cluster: Cluster) -> Iterator[Hit]:
     """A path of the container runtime is that of another platform."""
-    platform = cluster.platform
-    for path, name, file, whose in _foreign(cluster.spec):
+    for path, name, file, whose in _foreign(cluster):
         if file != _left_out(cluster, name):
-            yield _told(path, platform, name, whose)
+            yield _told(path, cluster.platform, name, whose)
 
 
 @rule("GPU463", "warning")
 def path_that_is_the_default(cluster: Cluster) -> Iterator[Hit]:
     """A path of the container runtime is in another platform's folder, and is what the toolkit is told anyway."""
-    platform = cluster.platform
-    for path, name, file, whose in _foreign(cluster.spec):
+    for path, name, file, whose in _foreign(cluster):
         if file == _left_out(cluster, name):
-            yield _told(path, platform, name, whose)
+            yield _told(path, cluster.platform, name, whose)
 
 
-def _foreign(spec: ClusterPolicySpec) -> Iterator[tuple[str, str, str, set[str]]]:
+def _foreign(cluster: Cluster) -> Iterator[tuple[str, str, str, set[str]]]:
     """(path, name, file, owners) of files that are in folders of other platforms only."""
-    platform = resolve(spec).platform
-    if platform.name == GENERIC or platform.container_runtime:
-        return
-    for path, name, file in files(spec):
+    platform = cluster.platform
+    for path, name, file in () if platform.name == GENERIC or platform.container_runtime else files(cluster):
         whose = owners(file)
         if whose and not any(file.startswith(f"{folder}/") for folder in platform.runtime_folders):
             yield path, name, file, whose
@@ -106,30 +102,18 @@ def toolkit_env(cluster: Cluster) -> dict[str, str]:
 
 
 def _told(path: str, platform: Platform, name: str, whose: set[str]) -> Hit:
-    return hit(
-        path,
-        name=name,
-        whose=named(whose),
-        platform=platform.name,
-        title=platform.title,
-        folders=" and ".join(platform.runtime_folders),
-        right=_right(platform, name),
-    )
-
-
-def _right(platform: Platform, name: str) -> str:
-    own = platform.containerd
+    own, folders, title = platform.containerd, " and ".join(platform.runtime_folders), platform.title
     right = (own.socket if name in SOCKETS else own.drop_in if name == DROP_IN else own.config) if own else None
-    return f", or set it to {right}" if right and name not in SOURCES else ""
+    right = f", or set it to {right}" if right and name not in SOURCES else ""
+    return hit(path, name=name, whose=named(whose), platform=platform.name, title=title, folders=folders, right=right)
 
 
 @rule("GPU457", "warning")
 def paths_that_contradict(cluster: Cluster) -> Iterator[Hit]:
     """Configuration and socket of the container runtime belong to two different platforms."""
-    spec = cluster.spec
     if cluster.platform.name != GENERIC:
         return
-    given = [(path, name, owners(file)) for path, name, file in files(spec) if name not in SOURCES]
+    given = [(path, name, owners(file)) for path, name, file in files(cluster) if name not in SOURCES]
     configs = next(((path, whose) for path, name, whose in given if name in CONFIGS), None)
     sockets = next((whose for _, name, whose in given if name in SOCKETS), {""})
     if configs is not None and configs[1] and sockets and not configs[1] & sockets:
@@ -139,48 +123,44 @@ def paths_that_contradict(cluster: Cluster) -> Iterator[Hit]:
 @rule("GPU458", "error")
 def template_of_the_distribution(cluster: Cluster) -> Iterator[Hit]:
     """The toolkit would write into the distribution's template of containerd's configuration."""
-    yield from _templates(cluster.spec, of_distribution=True)
+    yield from _templates(cluster, of_distribution=True)
 
 
 @rule("GPU459", "warning")
 def some_template(cluster: Cluster) -> Iterator[Hit]:
     """The toolkit would write into a template of containerd's configuration."""
-    yield from _templates(cluster.spec, of_distribution=False)
+    yield from _templates(cluster, of_distribution=False)
 
 
-def _templates(spec: ClusterPolicySpec, *, of_distribution: bool) -> Iterator[Hit]:
-    platform = resolve(spec).platform
-    for path, name, file in files(spec):
-        if file.endswith(".tmpl") and platform.own_template == of_distribution:
-            plain = file.removesuffix(".tmpl")
-            yield Hit(
-                path,
-                f"{name} is the template {file}",
-                "it replaces the text that the distribution would write, and lacks parts of it; the node may not start "
-                "after a reboot",
-                "leave it out: the platform's default is a drop-in file"
-                if of_distribution
-                else f"write {plain}, or set spec.cluster.platform, whose default is a drop-in file, and leave it out",
-            )
+def _templates(cluster: Cluster, *, of_distribution: bool) -> Iterator[Hit]:
+    why = (
+        "it replaces the text that the distribution would write, and lacks parts of it; the node may not start after a"
+    )
+    for path, name, file in files(cluster):
+        if file.endswith(".tmpl") and cluster.platform.own_template == of_distribution:
+            plain, remedy = file.removesuffix(".tmpl"), "leave it out: the platform's default is a drop-in file"
+            if not of_distribution:
+                remedy = (
+                    f"write {plain}, or set spec.cluster.platform, whose default is a drop-in file, and leave it out"
+                )
+            yield Hit(path, f"{name} is the template {file}", f"{why} reboot", remedy)
 
 
 @rule("GPU460", "note")
 def somebody_else_writes(cluster: Cluster) -> Iterator[Hit]:
     """Somebody else writes the container runtime's configuration anew."""
-    spec = cluster.spec
-    platform = cluster.platform
-    if platform.config_owner and spec.toolkit.enabled and not spec.cdi.nriPluginEnabled:
-        yield hit("spec.cluster.platform", owner=platform.config_owner)
+    spec, owner = cluster.spec, cluster.platform.config_owner
+    if owner and spec.toolkit.enabled and not spec.cdi.nriPluginEnabled:
+        yield hit("spec.cluster.platform", owner=owner)
 
 
 @rule("GPU461", "error")
 def variable_of_another_runtime(cluster: Cluster) -> Iterator[Hit]:
     """A variable of the toolkit is about a container runtime that no node has."""
-    spec = cluster.spec
     if cluster.platform.container_runtime:
         return  # GPU120
-    known = {name for name, _ in runtimes(spec).values()}
-    for path, name, _ in variables(spec) if known else ():
+    known = {name for name, _ in runtimes(cluster.spec).values()}
+    for path, name, _ in variables(cluster) if known else ():
         about = next((runtime for prefix, runtime in OF_RUNTIMES.items() if name.startswith(prefix)), None)
         if about is not None and about not in known:
             yield hit(path, name=name, runtimes=" and ".join(sorted(known)))
@@ -189,10 +169,8 @@ def variable_of_another_runtime(cluster: Cluster) -> Iterator[Hit]:
 @rule("GPU462", "warning")
 def variable_that_is_overwritten(cluster: Cluster) -> Iterator[Hit]:
     """A variable of the toolkit has no effect, because another field of the policy sets it."""
-    spec = cluster.spec
-    nri = spec.cdi.nriPluginEnabled and releases.release(spec.release).traits.nri_replaces_runtime_config
-    given = {"CONTAINERD_RUNTIME_CLASS": cluster.runtime_class}
-    for path, name, value in variables(spec):
+    nri, given = nri_alone(cluster), {"CONTAINERD_RUNTIME_CLASS": cluster.runtime_class}
+    for path, name, value in variables(cluster):
         if nri and name.startswith(("RUNTIME", *OF_RUNTIMES)):
             yield hit(path, "nri", name=name)
         elif name in OVERWRITTEN and (name not in given or value != given[name]):
@@ -218,15 +196,10 @@ def several_runtimes(cluster: Cluster) -> Iterator[Hit]:
         return
     for pool in cluster.pools:
         own = pool.said.nodeSelector.get(TOOLKIT) == "false"  # a container toolkit that the nodes bring
-        if pool.engine != cluster.engine and pool.workload == "container" and not own:
-            yield hit(
-                f"{pool.path}.containerRuntime" if pool.said.containerRuntime else "spec.cluster.containerRuntime",
-                pool_engine=pool.engine,
-                engine=cluster.engine,
-                pool=pool.name,
-                label=TOOLKIT,
-                pool_path=pool.path,
-            )
+        at, mine, engine = pool.path if pool.said.containerRuntime else "spec.cluster", pool.engine, cluster.engine
+        if mine != engine and pool.workload == "container" and not own:
+            path = f"{at}.containerRuntime"
+            yield hit(path, pool=pool.name, pool_engine=mine, engine=engine, label=TOOLKIT, pool_path=pool.path)
 
 
 def nri_alone(cluster: Cluster) -> bool:
@@ -238,7 +211,7 @@ def nri_alone(cluster: Cluster) -> bool:
 @rule("GPU469", "error")
 def unknown_source(cluster: Cluster) -> Iterator[Hit]:
     """The toolkit doesn't know where it is to read the container runtime's configuration from."""
-    for path, name, value in variables(cluster.spec):
+    for path, name, value in variables(cluster):
         if name in SOURCES and value and (wrong := [part for part in value.split(",") if not _known(part)]):
             yield hit(path, remedy=_corrected(value, wrong), name=name, wrong=" and ".join(map(repr, wrong)))
 
@@ -257,9 +230,7 @@ def _corrected(value: str, wrong: list[str]) -> str:
 @rule("GPU481", "warning")
 def command_that_is_elsewhere(cluster: Cluster) -> Iterator[Hit]:
     """The toolkit is to ask a command for containerd's configuration, on a platform where it has to read the file."""
-    spec = cluster.spec
     preset = next((value for name, value in toolkit_env(cluster).items() if name in SOURCES), "")
-    platform = cluster.platform
-    for path, name, value in variables(spec) if preset and "command" not in preset.split(",") else ():
+    for path, name, value in variables(cluster) if preset and "command" not in preset.split(",") else ():
         if name in SOURCES and "command" in value.split(","):
-            yield hit(path, name=name, value=value, title=platform.title, preset=preset)
+            yield hit(path, name=name, value=value, title=cluster.platform.title, preset=preset)

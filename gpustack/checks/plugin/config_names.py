@@ -12,11 +12,10 @@ from ...api import keys
 from ...catalog import plugin_config
 from ...catalog._lookup import nearest
 from ...cluster.metrics import telemetry
-from ...cluster.mig_layouts import texts_of
+from ...cluster.mig_layouts import config_map, texts_of
 from ...cluster.node_labels import labels_of_rules
-from ...cluster.resolve import Cluster, resolve
+from ...cluster.resolve import Cluster
 from ...policy.language.device_plugin import NamedConfigs
-from ...policy.language.spec import ClusterPolicySpec
 from ...policy.language.types import LABEL_VALUE
 from ..rule import Hit, hit, meant, rule
 
@@ -30,10 +29,10 @@ class Keys(NamedTuple):
     names: list[str]
 
 
-def keys_of(spec: ClusterPolicySpec) -> Keys | None:
+def keys_of(cluster: Cluster) -> Keys | None:
     """The keys that the device plugin's ConfigMap has, None where the policy doesn't say them."""
-    config = spec.devicePlugin.config
-    if resolve(spec).dra or not spec.devicePlugin.enabled or not (config.name or config.data):
+    spec, config = cluster.spec, cluster.spec.devicePlugin.config
+    if cluster.dra or not spec.devicePlugin.enabled or not (config.name or config.data):
         return None
     texts = texts_of(spec, config, "devicePlugin.config")
     if texts:
@@ -49,38 +48,25 @@ def keys_of(spec: ClusterPolicySpec) -> Keys | None:
 @rule("GPU505", "error")
 def no_such_config(cluster: Cluster) -> Iterator[Hit]:
     """A configuration of the device plugin that is chosen by a name which its ConfigMap doesn't have."""
-    spec = cluster.spec
-    known = keys_of(spec)
-    if known is None:
+    if (known := keys_of(cluster)) is None:
         return
-    default = spec.devicePlugin.config.default
-    asked = [(DEFAULT, default)] if default else []
-    for index, pool in enumerate(spec.nodePools):
-        if pool.nodeSelector.get(keys.PLUGIN_CONFIG):
-            asked.append(
-                (f'spec.nodePools[{index}].nodeSelector["{keys.PLUGIN_CONFIG}"]', pool.nodeSelector[keys.PLUGIN_CONFIG])
-            )
-    asked += [(path, value) for path, key, value in labels_of_rules(spec) if key == keys.PLUGIN_CONFIG]
+    label, (where, names) = keys.PLUGIN_CONFIG, known
+    asked = [(DEFAULT, cluster.spec.devicePlugin.config.default)]
+    asked += [(f'{pool.path}.nodeSelector["{label}"]', pool.said.nodeSelector.get(label)) for pool in cluster.pools]
+    asked += [(path, value) for path, key, value in labels_of_rules(cluster.spec) if key == label]
     for path, name in asked:
-        if name not in known.names:
-            near = nearest(name, known.names, 1)
-            listed = ", ".join(known.names) or "none"
-            yield hit(
-                path,
-                "default" if path == DEFAULT else "label",
-                remedy=meant(near),
-                name=name,
-                called=repr(name),
-                where=known.path,
-                listed=listed,
-            )
+        if name and name not in names:
+            near, called, listed = meant(nearest(name, names, 1)), repr(name), ", ".join(names) or "none"
+            if path == DEFAULT:
+                yield hit(path, "default", remedy=near, name=name, called=called, where=where, listed=listed)
+            else:
+                yield hit(path, "label", remedy=near, name=name, called=called, where=where, listed=listed)
 
 
 @rule("GPU506", "warning")
 def no_default_config(cluster: Cluster) -> Iterator[Hit]:
     """Configurations of the device plugin, and none for nodes without a label."""
-    spec = cluster.spec
-    known = keys_of(spec)
+    spec, known = cluster.spec, keys_of(cluster)
     if known is None or not known.names or spec.devicePlugin.config.default:
         return
     without = [pool.name for pool in spec.nodePools if not pool.nodeSelector.get(keys.PLUGIN_CONFIG)]
@@ -94,10 +80,10 @@ def no_default_config(cluster: Cluster) -> Iterator[Hit]:
 def contradictory_config(cluster: Cluster) -> Iterator[Hit]:
     """A ConfigMap that is given through the wrong fields."""
     spec = cluster.spec
-    for path, config in named_configs(spec):
+    for path, config in named_configs(cluster):
         if config.data and not config.create:
             yield hit(f"{path}.data", "create")
-        if config.data and config.create and _brought(spec, config.name or ""):
+        if config.data and config.create and config_map(spec, config.name):
             yield hit(f"{path}.data", "twice", config=config.name)
     config = spec.devicePlugin.config
     by_pools = any(pool.sharing.timeSlicing or pool.sharing.mps for pool in spec.nodePools)
@@ -108,37 +94,29 @@ def contradictory_config(cluster: Cluster) -> Iterator[Hit]:
 @rule("GPU532", "warning")
 def nothing_to_write(cluster: Cluster) -> Iterator[Hit]:
     """A ConfigMap that is to be written, and no data for it."""
-    for path, config in named_configs(cluster.spec):
+    for path, config in named_configs(cluster):
         if config.create and not config.data:
             yield hit(f"{path}.create", "empty" if config.name else "none", section=path)
 
 
-def named_configs(spec: ClusterPolicySpec) -> Iterator[tuple[str, NamedConfigs]]:
+def named_configs(cluster: Cluster) -> Iterator[tuple[str, NamedConfigs]]:
     """The sections that name a ConfigMap or write one, of components that are on, with their paths."""
-    if resolve(spec).dra:
-        path, exporter, _ = telemetry(spec)
-        if exporter.enabled:
-            yield f"{path}dcgmExporter.config", exporter.config
-        return
-    if spec.devicePlugin.enabled:
+    spec, (path, exporter, _) = cluster.spec, telemetry(cluster.spec)
+    if spec.devicePlugin.enabled and not cluster.dra:
         yield "spec.devicePlugin.config", spec.devicePlugin.config
-    if resolve(spec).mig_manager:
+    if cluster.mig_manager:
         yield "spec.migManager.config", spec.migManager.config
         yield "spec.migManager.gpuClientsConfig", spec.migManager.gpuClientsConfig
-    if spec.dcgmExporter.enabled:
-        yield "spec.dcgmExporter.config", spec.dcgmExporter.config
-    if resolve(spec).sandbox and spec.vgpuDeviceManager.enabled:
+    if exporter.enabled:
+        yield f"{path}dcgmExporter.config", exporter.config
+    if cluster.sandbox and spec.vgpuDeviceManager.enabled and not cluster.dra:
         yield "spec.vgpuDeviceManager.config", spec.vgpuDeviceManager.config
-
-
-def _brought(spec: ClusterPolicySpec, name: str) -> bool:
-    return any(body["kind"] == "ConfigMap" and body["metadata"]["name"] == name for body in spec.extraObjects)
 
 
 @rule("GPU508", "error")
 def no_label_value(cluster: Cluster) -> Iterator[Hit]:
     """A name of a configuration that no node can choose."""
-    known = keys_of(cluster.spec)
+    known = keys_of(cluster)
     for name in known.names if known else ():
         most = plugin_config.max_name_length()
         if len(name) > most or not re.fullmatch(LABEL_VALUE.pattern, name):

@@ -3,23 +3,23 @@ node has; how the plugin hands GPUs to the runtime; and what MPS and time-slicin
 configuration a node gets is in config_names.py.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from ...api import keys
 from ...catalog import plugin_config
 from ...catalog._lookup import nearest
 from ...catalog.mig import IllegalProfile, ProfileName, resource_name
-from ...cluster.mig_layouts import product_of, texts_of
+from ...cluster.mig_layouts import texts_of
 from ...cluster.plugin_sharing import STRATEGY, environment, fails_always, strategy, wrong_settings
-from ...cluster.resolve import Cluster, resolve
-from ...policy.configurations.embedded import Problem
+from ...cluster.pool import Pool
+from ...cluster.resolve import Cluster
 from ...policy.configurations.plugin_keys import PREFIX
-from ...policy.configurations.plugin_text import Entry, PluginConfig, Shared, read_plugin_config
+from ...policy.configurations.plugin_text import PluginConfig, Shared, read_plugin_config
 from ...policy.language import images
-from ...policy.language.node_pools import NodePool
 from ...policy.language.spec import ClusterPolicySpec
 from ..rule import Hit, hit, meant, rule
+from ..subjects import told
 
 GPU = f"{PREFIX}gpu"
 MIG = f"{PREFIX}mig-"
@@ -36,35 +36,30 @@ class Named(NamedTuple):
     config: PluginConfig
 
 
-def configs(spec: ClusterPolicySpec) -> list[Named]:
+def configs(cluster: Cluster) -> list[Named]:
     """The configurations that the device plugin and GPU feature discovery choose from, where the policy has them."""
-    if resolve(spec).dra or (not spec.devicePlugin.enabled and not spec.gfd.enabled):
+    spec = cluster.spec
+    if cluster.dra or (not spec.devicePlugin.enabled and not spec.gfd.enabled):
         return []
     texts = texts_of(spec, spec.devicePlugin.config, "devicePlugin.config")
     version = images.version(spec.devicePlugin)
     return [Named(one.path, one.key, read_plugin_config(one.text or "", version)) for one in texts]
 
 
-def _problems(named: Named, problems: tuple[Problem, ...]) -> Iterator[Hit]:
-    for problem in problems:
-        yield Hit(named.path, f"{named.name}: {problem.what}", problem.why, problem.remedy, problem.place)
-
-
 @rule("GPU501", "error")
 def ignored_key(cluster: Cluster) -> Iterator[Hit]:
     """A key in a configuration of the device plugin that has no effect."""
-    for named in configs(cluster.spec):
-        yield from _problems(named, named.config.ignored)
+    for path, name, config in configs(cluster):
+        yield from told(path, config.ignored, f"{name}: ")
 
 
 @rule("GPU502", "error")
 def refused_config(cluster: Cluster) -> Iterator[Hit]:
     """A configuration that the device plugin refuses."""
     spec = cluster.spec
-    for named in configs(spec):
-        yield from _problems(named, named.config.refused)
-        counting = [problem for path, problem in named.config.wrong.items() if environment(spec, path) is None]
-        yield from _problems(named, tuple(counting))
+    for path, name, config in configs(cluster):
+        counting = [problem for flag, problem in config.wrong.items() if environment(spec, flag) is None]
+        yield from told(path, [*config.refused, *counting], f"{name}: ")
     for wrong in wrong_settings(spec) if not cluster.dra and spec.devicePlugin.enabled else ():
         yield hit(wrong.path, wrong=wrong.name, value=repr(wrong.value), allowed=" or ".join(wrong.allowed[:4]))
 
@@ -72,15 +67,11 @@ def refused_config(cluster: Cluster) -> Iterator[Hit]:
 @rule("GPU504", "error")
 def nobody_offers(cluster: Cluster) -> Iterator[Hit]:
     """A resource in a configuration of the device plugin that no node has."""
-    spec = cluster.spec
-    version = images.version(spec.devicePlugin)
-    for named in configs(spec):
-        for shared in named.config.sharing.values():
-            for entry in shared.entries:
-                reason = _not_offered(entry.name, version)
-                if reason:
-                    why, remedy = reason
-                    yield Hit(named.path, f"{named.name}: no node has {entry.name}", why, remedy, entry.place)
+    version = images.version(cluster.spec.devicePlugin)
+    for path, name, config in configs(cluster):
+        for entry in (entry for shared in config.sharing.values() for entry in shared.entries):
+            if reason := _not_offered(entry.name, version):
+                yield Hit(path, f"{name}: no node has {entry.name}", *reason, entry.place)
 
 
 def _not_offered(name: str, version: str) -> tuple[str, str] | None:
@@ -100,31 +91,22 @@ def _not_offered(name: str, version: str) -> tuple[str, str] | None:
     if not profile.exposed:
         return f"{why}, and parts of instances are not among them", f"write {MIG}{profile.instance}"
     right = resource_name(profile, version)
-    if right != name:
-        why = f"the entry shares nothing: the device plugin {version} counts instances of {profile} as {right}"
-        return why, f"write {right}"
-    return None
+    why = f"the entry shares nothing: the device plugin {version} counts instances of {profile} as {right}"
+    return (why, f"write {right}") if right != name else None
 
 
 @rule("GPU509", "warning")
 def overruled_flag(cluster: Cluster) -> Iterator[Hit]:
     """A flag, an entry, or a switch of MPS, that something stronger overrules."""
-    spec = cluster.spec
-    for named in configs(spec):
+    spec, first = cluster.spec, plugin_config.MPS_FAILS_SETTABLE
+    version = images.version(spec.devicePlugin)
+    for named in configs(cluster):
         yield from _flags(spec, named)
         for shared in named.config.sharing.values():
             yield from _entries(spec, named, shared)
         mps = named.config.sharing.get("mps")
         if mps and mps.fails is False and fails_always(spec):
-            first = plugin_config.MPS_FAILS_SETTABLE
-            yield hit(
-                named.path,
-                "mps",
-                named=named.name,
-                version=images.version(spec.devicePlugin),
-                first=first,
-                inside=mps.fails_place,
-            )
+            yield hit(named.path, "mps", named=named.name, version=version, first=first, inside=mps.fails_place)
 
 
 def _flags(spec: ClusterPolicySpec, named: Named) -> Iterator[Hit]:
@@ -135,13 +117,13 @@ def _flags(spec: ClusterPolicySpec, named: Named) -> Iterator[Hit]:
         name = plugin_config.flags()[path].env
         why = f"the environment variable {name} wins, and it is {wins!r}"
         section = "gfd" if path.startswith("flags.gfd.") else "devicePlugin"
-        remedy = (
-            "leave out the flag" if path == STRATEGY else f"set {name} in spec.{section}.env, or leave out the flag"
-        )
+        remedy = f"set {name} in spec.{section}.env, or leave out the flag"
+        if path == STRATEGY:
+            remedy = "leave out the flag"
         if path == STRATEGY and spec.mig.strategy == wins:
             why = f"the environment variable {name} wins, which has mig.strategy: {wins}"
             if path not in named.config.wrong:
-                remedy = f"leave out the flag, or set spec.mig.strategy: {value}, which is for all nodes"
+                remedy += f", or set spec.mig.strategy: {value}, which is for all nodes"
         yield hit(named.path, "env", why=why, remedy=remedy, named=named.name, section=path, value=value, inside=place)
 
 
@@ -151,13 +133,11 @@ def _entries(spec: ClusterPolicySpec, named: Named, shared: Shared) -> Iterator[
         if by != "mixed" and entry.name.startswith(MIG) and not _not_offered(entry.name, version):
             yield hit(named.path, "strategy", named=named.name, entry=entry.name, by=by, inside=entry.place)
         most, first = shared.replicas(entry.name), shared.labelled(entry.name)
-        earlier = [other for other in shared.entries[:at] if other.name == entry.name]
-        if not earlier:
-            continue
         why = f"nodes offer {most} shares of each, the larger number"
         if first != most:
             why += f", and GPU feature discovery writes {first}, the first one's, into gpu.replicas"
-        yield hit(named.path, "second", why=why, named=named.name, entry=entry.name, most=most, inside=entry.place)
+        if any(other.name == entry.name for other in shared.entries[:at]):
+            yield hit(named.path, "second", why=why, named=named.name, entry=entry.name, most=most, inside=entry.place)
 
 
 def _same(value: str) -> frozenset[str]:
@@ -165,19 +145,19 @@ def _same(value: str) -> frozenset[str]:
     return frozenset(words.get(part.strip().lower(), part.strip().lower()) for part in value.split(","))
 
 
-def device_lists(spec: ClusterPolicySpec) -> tuple[str, str, list[str]] | None:
-    """The path, the text and the elements of the device plugin's list, where the policy sets one."""
+def device_lists(spec: ClusterPolicySpec) -> tuple[str, str, list[str]]:
+    """The path, the text and the elements of the device plugin's list; nothing where the policy sets none."""
     for index, entry in reversed([*enumerate(spec.devicePlugin.env or ())]):
         if entry.name == NAME and spec.devicePlugin.enabled:
             return f"spec.devicePlugin.env[{index}]", entry.value or "", (entry.value or "").split(",")
-    return None
+    return "", "", []
 
 
 @rule("GPU464", "error")
 def no_such_strategy(cluster: Cluster) -> Iterator[Hit]:
     """The device plugin's list of strategies has one that doesn't exist, or one that can't work here."""
     spec = cluster.spec
-    path, _, elements = device_lists(spec) or ("", "", [])
+    path, _, elements = device_lists(spec)
     for element in (text.strip() for text in elements):
         if element not in STRATEGIES:
             near = nearest(element, STRATEGIES)
@@ -190,7 +170,7 @@ def no_such_strategy(cluster: Cluster) -> Iterator[Hit]:
 def strategies_that_contradict(cluster: Cluster) -> Iterator[Hit]:
     """The device plugin's list of strategies contradicts itself, or `cdi.enabled`."""
     spec = cluster.spec
-    path, text, elements = device_lists(spec) or ("", "", [])
+    path, text, elements = device_lists(spec)
     names = [element.strip() for element in elements]
     legacy = [name for name in names if name in {"envvar", "volume-mounts"}]
     default = "cdi-annotations,cdi-cri" if spec.cdi.enabled else "envvar"
@@ -206,83 +186,59 @@ def strategies_that_contradict(cluster: Cluster) -> Iterator[Hit]:
 @rule("GPU503", "error")
 def sharing_that_fails(cluster: Cluster) -> Iterator[Hit]:
     """Sharing that the device plugin or MPS can't do."""
-    spec = cluster.spec
-    for named in configs(spec):
+    for named in configs(cluster):
         mps, sliced = named.config.sharing.get("mps"), named.config.sharing.get("timeSlicing")
         if mps and sliced:
             yield hit(named.path, "both", named=named.name, inside=sliced.place)
-        yield from _mps(spec, named, mps) if mps else ()
-    for index, pool in enumerate(spec.nodePools):
-        if pool.sharing.mps and not cluster.dra:
-            path = f"spec.nodePools[{index}].sharing.mps"
-            if strategy(spec, None) == "mixed":
-                yield _mixed(path, f"node pool {pool.name} shares by MPS")
-            most = _most_clients([pool])
-            if pool.sharing.mps.replicas > most:
-                yield _too_many(f"{path}.replicas", pool.sharing.mps.replicas, most, pool.gpuProduct or "")
+        yield from _mps(cluster, named, mps) if mps else ()
+    for pool in cluster.pools if not cluster.dra else ():
+        if how := pool.said.sharing.mps:
+            path, most = f"{pool.path}.sharing.mps", _most_clients([pool])
+            if strategy(cluster.spec, None) == "mixed":
+                yield hit(path, "mixed", whose=f"node pool {pool.name} shares by MPS")
+            if how.replicas > most:
+                yield _too_many(f"{path}.replicas", f"{how.replicas} replicas by MPS", most, pool.said.gpuProduct or "")
 
 
-def choosers(spec: ClusterPolicySpec, name: str) -> list[NodePool]:
-    """The pools whose nodes get the configuration NAME."""
-    default = spec.devicePlugin.config.default or ""
-    return [pool for pool in spec.nodePools if (pool.nodeSelector.get(keys.PLUGIN_CONFIG) or default) == name]
-
-
-def _mps(spec: ClusterPolicySpec, named: Named, mps: Shared) -> Iterator[Hit]:
+def _mps(cluster: Cluster, named: Named, mps: Shared) -> Iterator[Hit]:
+    spec, default = cluster.spec, cluster.spec.devicePlugin.config.default or ""
     if strategy(spec, named.config) == "mixed":
         own = None if environment(spec, STRATEGY) else named.config.flags.get(STRATEGY)
-        yield _mixed(named.path, f"{named.name}: sharing by MPS", own[1] if own else mps.place)
-    most = _most_clients(choosers(spec, named.name))
-    products = {pool.gpuProduct for pool in choosers(spec, named.name) if _most_clients([pool]) == most}
+        yield hit(named.path, "mixed", whose=f"{named.name}: sharing by MPS", inside=own[1] if own else mps.place)
+    chosen = {pool: pool.said.nodeSelector.get(keys.PLUGIN_CONFIG) or default for pool in cluster.pools}
+    pools = [pool for pool, name in chosen.items() if name == named.name]
+    most = _most_clients(pools)
+    products = {pool.said.gpuProduct or "" for pool in pools if _most_clients([pool]) == most} - {""}
     for entry in mps.entries:
         if entry.name.startswith(MIG):
             yield hit(named.path, "instances", named=named.name, entry=entry.name, inside=entry.place)
         if entry.replicas > most:
-            yield _too_many(
-                named.path,
-                entry.replicas,
-                most,
-                ", ".join(sorted(filter(None, products))),
-                name=named.name,
-                entry=entry,
-            )
+            what = f"{named.name}: replicas is {entry.replicas} under mps"
+            yield _too_many(named.path, what, most, ", ".join(sorted(products)), entry.replicas_place)
 
 
-def _mixed(path: str, whose: str, place: tuple[int, int] | None = None) -> Hit:
-    return hit(path, "mixed", whose=whose, inside=place)
-
-
-def _most_clients(pools: list[NodePool]) -> int:
+def _most_clients(pools: Iterable[Pool]) -> int:
     """The most clients that MPS serves on every GPU of POOLS."""
-    products = [product_of(pool) for pool in pools]
-    limits = [plugin_config.max_mps_replicas(product.compute_capability) for product in products if product]
+    limits = [plugin_config.max_mps_replicas(pool.product.compute_capability) for pool in pools if pool.product]
     return min(limits, default=max(limit["replicas"] for limit in plugin_config.sharing()["mps_max_replicas"]))
 
 
-def _too_many(path: str, wanted: int, most: int, products: str, *, name: str = "", entry: Entry | None = None) -> Hit:
-    return Hit(
-        path,
-        f"{name}: replicas is {wanted} under mps" if name else f"{wanted} replicas by MPS",
-        f"MPS serves {most} clients of a GPU at most" + (f", on {products}" if products else "") + ": the others fail",
-        f"write {most} or less, or use timeSlicing",
-        entry.replicas_place if entry else None,
-    )
+def _too_many(path: str, what: str, most: int, products: str, place: tuple[int, int] | None = None) -> Hit:
+    why = f"MPS serves {most} clients of a GPU at most" + (f", on {products}" if products else "") + ": the others fail"
+    return Hit(path, what, why, f"write {most} or less, or use timeSlicing", place)
 
 
 @rule("GPU510", "note")
 def what_sharing_isolates(cluster: Cluster) -> Iterator[Hit]:
     """Pods that share a GPU, and what that does not keep apart."""
-    spec = cluster.spec
-    for index, pool in enumerate(spec.nodePools):
+    for pool in cluster.pools:
         for kind in ("timeSlicing", "mps"):
-            if getattr(pool.sharing, kind) is not None:
-                part = "one MIG instance" if pool.sharing.mig else "one GPU"
-                yield _shares(f"spec.nodePools[{index}].sharing.{kind}", f"node pool {pool.name}", kind, part)
-    for named in configs(spec):
-        kind = named.config.kind
-        if kind and named.config.sharing[kind].entries:
-            place = named.config.sharing[kind].place
-            yield _shares(named.path, f"nodes with {named.name}", kind, "one GPU", place)
+            if getattr(pool.said.sharing, kind) is not None:
+                part = "one MIG instance" if pool.said.sharing.mig else "one GPU"
+                yield _shares(f"{pool.path}.sharing.{kind}", f"node pool {pool.name}", kind, part)
+    for path, name, config in configs(cluster):
+        if config.kind and config.sharing[config.kind].entries:
+            yield _shares(path, f"nodes with {name}", config.kind, "one GPU", config.sharing[config.kind].place)
 
 
 def _shares(path: str, whose: str, kind: str, part: str, place: tuple[int, int] | None = None) -> Hit:

@@ -8,7 +8,7 @@ from typing import get_args
 from ...catalog import health, kubernetes, time_zones
 from ...catalog.time_zones import UnknownTimeZone
 from ...cluster.pool import Pool
-from ...cluster.resolve import Cluster, resolve
+from ...cluster.resolve import Cluster
 from ...policy.language import guards
 from ...policy.language.node_pools import Day, Window
 from ...policy.language.reconciler import Reconciler, guard, labelling, runs
@@ -23,14 +23,18 @@ BY_VERIFY = {"image", "repository", "version", "imagePullPolicy", "imagePullSecr
 """Those that count for `verify` on a schedule."""
 
 
+def program(cluster: Cluster) -> Reconciler | None:
+    """The section of the reconciler's program, None where it doesn't run."""
+    return cluster.spec.reconciler if runs(cluster.spec) else None
+
+
 @rule("GPU820", "error")
 def no_image(cluster: Cluster) -> Iterator[Hit]:
     """A reconciler without an image."""
-    spec, looks = cluster.spec, cluster.spec.verify and cluster.spec.verify.schedule
-    image = spec.reconciler and spec.reconciler.image
-    if spec.reconciler is not None and runs(spec) and not image:
+    said, verify = cluster.spec.reconciler, cluster.spec.verify
+    if program(cluster) and not (said and said.image):
         yield hit("spec.reconciler", "pausing" if cluster.pausing else "free")
-    elif looks and not image:
+    elif verify and verify.schedule and not (said and said.image):
         yield hit("spec.verify.schedule", "verify")
 
 
@@ -46,10 +50,9 @@ def untested_nodes(cluster: Cluster) -> Iterator[Hit]:
 @rule("GPU821", "error")
 def upgrade_without_program(cluster: Cluster) -> Iterator[Hit]:
     """A pool's budget or windows, and nobody to keep to them."""
-    spec = cluster.spec
-    for index, pool in enumerate(() if runs(spec) else spec.nodePools):
-        if pool.upgrade is not None:
-            yield hit(f"spec.nodePools[{index}].upgrade", pool_name=pool.name)
+    for pool in () if runs(cluster.spec) else cluster.pools:
+        if pool.said.upgrade is not None:
+            yield hit(f"{pool.path}.upgrade", pool_name=pool.name)
 
 
 @rule("GPU822", "error")
@@ -87,12 +90,10 @@ def unknown_time_zones(cluster: Cluster) -> Iterator[Hit]:
 @rule("GPU844", "error")
 def two_repair_nodes(cluster: Cluster) -> Iterator[Hit]:
     """Nodes with a faulty GPU are taken out of service, and somebody else may do so by himself."""
-    spec = cluster.spec
-    section = spec.reconciler.health if spec.reconciler and runs(spec) else None
-    if section is None or section.owner is not None:
-        return
-    for why in health.rivals(spec.cluster.platform, section.detectors):
-        yield hit("spec.reconciler.health", why=why)
+    section = said.health if (said := program(cluster)) else None
+    if section is not None and section.owner is None:
+        for why in health.rivals(cluster.spec.cluster.platform, section.detectors):
+            yield hit("spec.reconciler.health", why=why)
 
 
 def _windows(spec: ClusterPolicySpec) -> Iterator[tuple[str, Window | Verify]]:
@@ -121,58 +122,48 @@ def admission_policy_of_old_kubernetes(cluster: Cluster) -> Iterator[Hit]:
 @rule("GPU830", "warning")
 def nothing_may_be_unavailable(cluster: Cluster) -> Iterator[Hit]:
     """A budget of 0 nodes."""
-    spec = cluster.spec
-    for path, share in _budgets(spec) if runs(spec) else ():
+    every = [("driver", cluster.spec.driver.upgradePolicy)]
+    if cluster.listed:
+        every = [(f"drivers[{at}]", driver.upgradePolicy) for at, driver in enumerate(cluster.spec.drivers)]
+    shares: list[tuple[str, int | str | None]]
+    shares = [(f"spec.{path}.upgradePolicy.maxUnavailable", each.maxUnavailable) for path, each in every]
+    for pool in cluster.pools:
+        if own := pool.said.upgrade:
+            shares.append((f"{pool.path}.upgrade.maxUnavailable", own.maxUnavailable))
+            shares.append((f"{pool.path}.upgrade.zoneMaxUnavailable", own.zoneMaxUnavailable))
+    for path, share in shares if runs(cluster.spec) else ():
         if share in (0, "0%"):
-            yield hit(f"spec.{path}", share=share)
-
-
-def _budgets(spec: ClusterPolicySpec) -> Iterator[tuple[str, int | str | None]]:
-    """Every share of nodes that may be unavailable, and where it stands."""
-    if resolve(spec).listed:
-        for index, driver in enumerate(spec.drivers):
-            yield f"drivers[{index}].upgradePolicy.maxUnavailable", driver.upgradePolicy.maxUnavailable
-    else:
-        yield "driver.upgradePolicy.maxUnavailable", spec.driver.upgradePolicy.maxUnavailable
-    for index, pool in enumerate(spec.nodePools):
-        if pool.upgrade is not None:
-            for name in ("maxUnavailable", "zoneMaxUnavailable"):
-                yield f"nodePools[{index}].upgrade.{name}", getattr(pool.upgrade, name)
+            yield hit(path, share=share)
 
 
 @rule("GPU831", "warning")
 def more_than_the_cluster_allows(cluster: Cluster) -> Iterator[Hit]:
     """A pool that may do more at a time than the whole cluster."""
-    spec = cluster.spec
-    limits = spec.driver.upgradePolicy
+    limits = cluster.spec.driver.upgradePolicy
     parallel = limits.maxParallelUpgrades
-    for index, pool in enumerate(spec.nodePools if runs(spec) and not cluster.listed else ()):
-        own = pool.upgrade
+    for pool in cluster.pools if runs(cluster.spec) and not cluster.listed else ():
+        own = pool.said.upgrade
         for name, asked, field, most, what in (
             ("maxParallel", own and own.maxParallel, "maxParallelUpgrades", parallel or None, "in an operation"),
             ("maxUnavailable", own and own.maxUnavailable, "maxUnavailable", limits.maxUnavailable, "out of service"),
         ):
             if isinstance(asked, int) and isinstance(most, int) and asked > most:
-                path = f"spec.nodePools[{index}].upgrade.{name}"
+                path = f"{pool.path}.upgrade.{name}"
                 yield hit(path, pool_name=pool.name, asked=asked, what=what, most=most, limit=field)
 
 
 @rule("GPU838", "warning")
 def program_stopped(cluster: Cluster) -> Iterator[Hit]:
     """A reconciler of which no copy is to run."""
-    spec = cluster.spec
-    if spec.reconciler is not None and runs(spec) and spec.reconciler.replicas == 0:
+    if (said := program(cluster)) and said.replicas == 0:
         yield hit("spec.reconciler.replicas")
 
 
 @rule("GPU846", "warning")
 def images_for_nobody(cluster: Cluster) -> Iterator[Hit]:
     """Images that are pulled beforehand, and no driver that is rolled."""
-    section = cluster.spec.reconciler
-    if section is None or section.prepull is None or not runs(cluster.spec):
-        return
     rolled = any(pool.workload == "container" and pool.budget.automatic for pool in cluster.nodes)
-    if not (rolled and cluster.container_drivers):
+    if (said := program(cluster)) and said.prepull is not None and not (rolled and cluster.container_drivers):
         yield hit("spec.reconciler.prepull")
 
 
@@ -180,12 +171,10 @@ def images_for_nobody(cluster: Cluster) -> Iterator[Hit]:
 def nothing_to_roll(cluster: Cluster) -> Iterator[Hit]:
     """A budget or windows for nodes that nothing takes out of service."""
     for pool in cluster.pools if runs(cluster.spec) else ():
-        if pool.said.upgrade is None:
-            continue
         installs = pool.driver is not None and pool.workload == "container"
-        cuts = pool.cluster.mig_manager and "mig-manager" in pool.components
-        product = pool.product
-        if not installs and not (cuts and (product is None or product.mig_capable)):
+        cuts = cluster.mig_manager and "mig-manager" in pool.components
+        able = pool.product is None or pool.product.mig_capable
+        if pool.said.upgrade is not None and not installs and not (cuts and able):
             yield hit(f"{pool.path}.upgrade", pool_name=pool.name)
 
 
@@ -195,21 +184,17 @@ DAYS = get_args(Day)
 @rule("GPU840", "error")
 def deletes_unguarded(cluster: Cluster) -> Iterator[Hit]:
     """A right to delete pods in all namespaces, and no guard that refuses any."""
-    spec = cluster.spec
-    if spec.reconciler is None or not runs(spec) or guard(spec) == "Deny":
+    said = program(cluster)
+    if said is None or guard(cluster.spec) == "Deny":
         return
-    why, mend = _unguarded(spec)
-    for path, without in _deletes(spec.reconciler):
-        yield hit(path, why=why, remedy=f"{without.format(path)}; or {mend}" if mend else without.format(path))
-
-
-def _deletes(section: Reconciler) -> Iterator[tuple[str, str]]:
-    """Where SECTION lets pods of others be deleted, and how it no longer does."""
-    for index, each in enumerate(section.podRules):
-        if each.then == "delete":
-            yield f"spec.reconciler.podRules[{index}].then", "set {}: evict"
-    if section.ignoreBudgetsAfterSeconds is not None:
-        yield "spec.reconciler.ignoreBudgetsAfterSeconds", "leave out {}"
+    why, mend = _unguarded(cluster.spec)
+    rules = [f"spec.reconciler.podRules[{at}].then" for at, each in enumerate(said.podRules) if each.then == "delete"]
+    deletes = {path: f"set {path}: evict" for path in rules}
+    if said.ignoreBudgetsAfterSeconds is not None:
+        path = "spec.reconciler.ignoreBudgetsAfterSeconds"
+        deletes[path] = f"leave out {path}"
+    for path, without in deletes.items():
+        yield hit(path, why=why, remedy=f"{without}; or {mend}" if mend else without)
 
 
 def _unguarded(spec: ClusterPolicySpec) -> tuple[str, str]:
@@ -229,8 +214,7 @@ def _unguarded(spec: ClusterPolicySpec) -> tuple[str, str]:
 @rule("GPU841", "warning")
 def rule_that_never_counts(cluster: Cluster) -> Iterator[Hit]:
     """A rule about pods all of which an earlier one takes."""
-    spec = cluster.spec
-    every = spec.reconciler.podRules if spec.reconciler is not None and runs(spec) else []
+    every = said.podRules if (said := program(cluster)) else []
     for index, each in enumerate(every):
         for at, other in enumerate(every[:index]):
             if other.labels.items() <= each.labels.items() and other.namespace in (None, each.namespace):
@@ -255,9 +239,7 @@ def soaks_longer_than_windows(cluster: Cluster) -> Iterator[Hit]:
 
 
 def _longest(windows: Iterable[Window]) -> int:
-    """For how many minutes WINDOWS, those that meet as one, are open at most; 0 for always. Those of another time zone
-    are looked at by themselves.
-    """
+    """For how many minutes WINDOWS of one time zone, those that meet as one, are open at most; 0 for always."""
     longest, day, every = 0, 24 * 60, list(windows)
     for zone in {each.timeZone for each in every}:
         opens = sorted(
@@ -283,8 +265,7 @@ def _minute(start: str) -> int:
 @rule("GPU843", "warning")
 def value_twice_in_an_order(cluster: Cluster) -> Iterator[Hit]:
     """A value that stands twice in the order of nodes."""
-    spec = cluster.spec
-    for index, each in enumerate(spec.reconciler.order.labels if spec.reconciler is not None and runs(spec) else ()):
+    for index, each in enumerate(said.order.labels if (said := program(cluster)) else ()):
         for at, value in enumerate(each.values):
             if value in each.values[:at]:
                 yield hit(f"spec.reconciler.order.labels[{index}].values[{at}]", value=repr(value), key=each.key)

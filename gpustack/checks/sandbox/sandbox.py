@@ -7,13 +7,14 @@ from collections.abc import Iterator
 
 from ...catalog import gpus, kubevirt, vgpu
 from ...catalog._lookup import nearest
-from ...cluster.mig_layouts import product_of, text_of
+from ...cluster.mig_layouts import text_of
+from ...cluster.pool import Pool
 from ...cluster.resolve import Cluster, resolve
 from ...policy.configurations.mig_configs import KEY, read_vgpu_config
-from ...policy.language.node_pools import NodePool
 from ...policy.language.operand import Operand
 from ...policy.language.spec import ClusterPolicySpec
 from ..rule import Hit, hit, rule
+from ..subjects import told
 
 WITHOUT_MEDIATED_DEVICES = ("ada-lovelace", "hopper", "blackwell")
 """Families whose host drivers, from vGPU 17 on, make no mediated devices on Linux 6.8 and newer: each vGPU is a PCI
@@ -25,127 +26,110 @@ FIRST_KERNEL = (6, 8)
 @rule("GPU150", "error")
 def workload_without_sandbox(cluster: Cluster) -> Iterator[Hit]:
     """A node pool for virtual machines, and virtual machines are off."""
-    for index, pool in enumerate(cluster.spec.nodePools):
-        if not cluster.sandbox and pool.workload not in {None, "container"}:
-            yield hit(f"spec.nodePools[{index}].workload", pool_name=pool.name, workload=pool.workload)
+    for pool in cluster.pools if not cluster.sandbox else ():
+        if pool.said.workload not in {None, "container"}:
+            yield hit(f"{pool.path}.workload", pool_name=pool.name, workload=pool.said.workload)
 
 
 @rule("GPU151", "warning")
 def vgpu_without_plugin(cluster: Cluster) -> Iterator[Hit]:
     """vGPUs in Kata's mode, where nothing offers them."""
-    spec = cluster.spec
-    for index in cluster.serving("vm-vgpu") if cluster.sandbox and cluster.kata else ():
-        pool = spec.nodePools[index]
-        yield hit(where(spec, index), pool_name=pool.name)
+    for pool in with_vgpus(cluster) if cluster.kata else ():
+        yield hit(f"{pool.path}.workload" if pool.said.workload else "spec.sandboxWorkloads", pool_name=pool.name)
 
 
-def where(spec: ClusterPolicySpec, index: int) -> str:
-    """The path that gives pool INDEX its workload."""
-    return f"spec.nodePools[{index}].workload" if spec.nodePools[index].workload else "spec.sandboxWorkloads"
+def with_vgpus(cluster: Cluster) -> list[Pool]:
+    """The pools whose nodes serve virtual machines with vGPUs."""
+    return [pool for pool in cluster.pools if pool.workload == "vm-vgpu"]
 
 
 @rule("GPU152", "error")
 def no_mediated_devices(cluster: Cluster) -> Iterator[Hit]:
     """vGPU devices on a GPU and a kernel that together have none."""
-    for index, pool in made_by_the_manager(cluster.spec):
-        kernel = re.match(r"(\d+)\.(\d+)", pool.kernel or "")
+    for pool in made_by_the_manager(cluster):
+        kernel = re.match(r"(\d+)\.(\d+)", pool.said.kernel or "")
         if kernel and (int(kernel[1]), int(kernel[2])) >= FIRST_KERNEL:
-            yield hit(f"spec.nodePools[{index}].gpuProduct", product=pool.gpuProduct, kernel=pool.kernel)
+            yield hit(f"{pool.path}.gpuProduct", product=pool.said.gpuProduct, kernel=pool.said.kernel)
 
 
 @rule("GPU153", "warning")
 def perhaps_no_mediated_devices(cluster: Cluster) -> Iterator[Hit]:
     """vGPU devices on a GPU that has them with older kernels only, and no word about the kernel."""
-    for index, pool in made_by_the_manager(cluster.spec):
-        if not pool.kernel:
-            yield hit(f"spec.nodePools[{index}].gpuProduct", product=pool.gpuProduct, index=index)
+    for pool in made_by_the_manager(cluster):
+        if not pool.said.kernel:
+            yield hit(f"{pool.path}.gpuProduct", product=pool.said.gpuProduct, index=pool.index)
 
 
-def made_by_the_manager(spec: ClusterPolicySpec) -> Iterator[tuple[int, NodePool]]:
-    """Pools on whose GPUs the vGPU device manager should make devices that new drivers don't have, by position."""
-    for index in resolve(spec).serving("vm-vgpu") if spec.vgpuDeviceManager.enabled else ():
-        product = product_of(spec.nodePools[index])
-        if product is not None and product.family in WITHOUT_MEDIATED_DEVICES:
-            yield index, spec.nodePools[index]
+def made_by_the_manager(cluster: Cluster) -> Iterator[Pool]:
+    """Pools on whose GPUs the vGPU device manager should make devices that new drivers don't have."""
+    for pool in with_vgpus(cluster) if cluster.spec.vgpuDeviceManager.enabled else ():
+        if pool.product is not None and pool.product.family in WITHOUT_MEDIATED_DEVICES:
+            yield pool
 
 
 @rule("GPU154", "warning")
 def unknown_default_set(cluster: Cluster) -> Iterator[Hit]:
     """A default set of vGPU devices that there isn't."""
-    spec = cluster.spec
-    name = spec.vgpuDeviceManager.config.default
-    if not cluster.sandbox or not spec.vgpuDeviceManager.enabled or plain_default(spec):
-        return
-    sets = cluster.vgpu_sets
-    if sets is not None and name not in sets:
-        near = nearest(name, sorted(sets), 2) or sorted(sets)[:1]
-        yield hit("spec.vgpuDeviceManager.config.default", name=repr(name), near=" or ".join(near))
-
-
-def plain_default(spec: ClusterPolicySpec) -> bool:
-    """Whether the default set is the one that the release brings, so that nothing has to be read to know it."""
-    config = spec.vgpuDeviceManager.config
-    return config.default == vgpu.DEFAULT and not config.name and not config.data
+    manager, config = cluster.spec.vgpuDeviceManager, cluster.spec.vgpuDeviceManager.config
+    plain = config.default == vgpu.DEFAULT and not config.name and not config.data  # the release's, which is there
+    sets = cluster.vgpu_sets if cluster.sandbox and manager.enabled and not plain else None
+    if sets is not None and config.default not in sets:
+        near = nearest(config.default, sorted(sets), 2) or sorted(sets)[:1]
+        yield hit("spec.vgpuDeviceManager.config.default", name=repr(config.default), near=" or ".join(near))
 
 
 @rule("GPU155", "error")
 def unknown_set(cluster: Cluster) -> Iterator[Hit]:
     """A node pool's set of vGPU devices that there isn't."""
-    for index, pool in with_vgpus(cluster.spec):
+    for pool in choosing(cluster):
         sets = cluster.vgpu_sets
-        if sets is not None and pool.vgpu.config not in sets:
-            yield hit(f"spec.nodePools[{index}].vgpu.config", config=repr(pool.vgpu.config))
+        if sets is not None and pool.vgpu_set not in sets:
+            yield hit(f"{pool.path}.vgpu.config", config=repr(pool.vgpu_set))
 
 
 @rule("GPU156", "warning")
 def foreign_vgpu_type(cluster: Cluster) -> Iterator[Hit]:
     """A type of vGPU that the pool's GPU doesn't have."""
-    spec = cluster.spec
-    for index, pool in with_vgpus(spec):
-        product = product_of(pool)
-        elements = (cluster.vgpu_sets or {}).get(cluster.of(pool).vgpu_set, ())
-        boards = vgpu.boards(product, spec.release) if product is not None else frozenset()
-        path = f"spec.nodePools[{index}].vgpu.config"
+    for pool in choosing(cluster):
+        product, elements = pool.product, (cluster.vgpu_sets or {}).get(pool.vgpu_set, ())
+        boards = vgpu.boards(product, cluster.spec.release) if product is not None else frozenset()
+        path, listed = f"{pool.path}.vgpu.config", " or ".join(sorted(boards))
         for name in vgpu.types(elements, product) if boards else ():
             if vgpu.board(name) not in boards:
-                yield hit(path, name=name, product=pool.gpuProduct, boards=" or ".join(sorted(boards)))
+                yield hit(path, name=name, product=pool.said.gpuProduct, boards=listed)
 
 
-def with_vgpus(spec: ClusterPolicySpec) -> Iterator[tuple[int, NodePool]]:
-    """Pools with vGPUs that choose their set, by position."""
-    for index in resolve(spec).serving("vm-vgpu") if spec.vgpuDeviceManager.enabled else ():
-        if spec.nodePools[index].vgpu.config:
-            yield index, spec.nodePools[index]
+def choosing(cluster: Cluster) -> list[Pool]:
+    """Pools with vGPUs that choose their set."""
+    enabled = cluster.spec.vgpuDeviceManager.enabled
+    return [pool for pool in with_vgpus(cluster) if enabled and pool.said.vgpu.config]
 
 
 @rule("GPU157", "error")
 def idle_vgpu_set(cluster: Cluster) -> Iterator[Hit]:
     """A set of vGPU devices for nodes that have no vGPUs."""
-    serves = cluster.serving("vm-vgpu")
-    for index, pool in enumerate(cluster.spec.nodePools):
-        if pool.vgpu.config and index not in serves:
-            yield hit(f"spec.nodePools[{index}].vgpu.config", pool_name=pool.name)
+    for pool in cluster.pools:
+        if pool.said.vgpu.config and pool.workload != "vm-vgpu":
+            yield hit(f"{pool.path}.vgpu.config", pool_name=pool.name)
 
 
 @rule("GPU159", "error")
 def idle_sharing(cluster: Cluster) -> Iterator[Hit]:
     """Sharing between pods, for nodes that serve virtual machines."""
-    for index, pool in enumerate(cluster.spec.nodePools):
-        if not pool.sharing.exclusive and cluster.of(pool).workload != "container":
-            yield hit(f"spec.nodePools[{index}].sharing", pool_name=pool.name)
+    for pool in cluster.pools:
+        if not pool.said.sharing.exclusive and pool.workload != "container":
+            yield hit(f"{pool.path}.sharing", pool_name=pool.name)
 
 
 @rule("GPU540", "error")
 def broken_vgpu_file(cluster: Cluster) -> Iterator[Hit]:
     """A file of the vGPU device manager that it refuses or can't find."""
-    spec = cluster.spec
-    if not cluster.sandbox or not spec.vgpuDeviceManager.enabled:
-        return
-    text = text_of(spec, spec.vgpuDeviceManager.config, "vgpuDeviceManager.config", KEY)
-    if text is not None and text.text is None:
+    spec, manager = cluster.spec, cluster.spec.vgpuDeviceManager
+    text = text_of(spec, manager.config, "vgpuDeviceManager.config", KEY) if cluster.sandbox else None
+    if text is not None and manager.enabled and text.text is None:
         yield hit(text.path, file=KEY)
-    for problem in read_vgpu_config(text.text) if text and text.text is not None else ():
-        yield Hit(text.path if text else "", problem.what, problem.why, problem.remedy, problem.place)
+    elif text is not None and manager.enabled:
+        yield from told(text.path, read_vgpu_config(text.text or ""))
 
 
 @rule("GPU541", "error")
@@ -198,15 +182,9 @@ def part_is_off(cluster: Cluster) -> Iterator[Hit]:
         for name, part, effect in needed:
             if not part.enabled and name not in told:
                 told.add(name)
+                path, whose, what = f"spec.{name}.enabled", pool.name, pool.workload
                 image = WITH_IMAGE if name == "vgpuManager" else ""
-                yield hit(
-                    f"spec.{name}.enabled",
-                    part=name,
-                    pool_name=pool.name,
-                    workload=pool.workload,
-                    effect=effect,
-                    image=image,
-                )
+                yield hit(path, part=name, pool_name=whose, workload=what, effect=effect, image=image)
 
 
 @rule("GPU158", "note")
