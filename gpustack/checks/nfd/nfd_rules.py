@@ -12,7 +12,7 @@ from ...catalog._lookup import nearest
 from ...catalog._versions import numbers
 from ...cluster.node_labels import rules_of
 from ...cluster.resolve import Cluster
-from ...model import Path, dotted
+from ...model import Path, dotted, mapping, mappings
 from ...policy.language import images
 from ...policy.language.nfd import OPEN_NAMESPACES, reserved
 from ...policy.language.types import LABEL_VALUE
@@ -26,42 +26,31 @@ LEAST = (0, 17)
 @rule("GPU530", "error")
 def without_effect(cluster: Cluster) -> Iterator[Hit]:
     """A NodeFeatureRule with something that node feature discovery drops, or that can't match."""
-    spec = cluster.spec
-    for path, feature_rule in rules_of(spec):
+    for path, feature_rule in rules_of(cluster.spec):
         yield from _labels(path, feature_rule.get("labels"))
         for where, term in _terms(path, feature_rule):
             yield from _term(where, term)
-        if feature_rule.get("taints") and spec.nfd.enabled:
+        if feature_rule.get("taints") and cluster.spec.nfd.enabled:
             yield hit(dotted((*path, "taints")), "taints")
 
 
 def _labels(path: Path, labels: Any) -> Iterator[Hit]:
-    for key, value in labels.items() if isinstance(labels, dict) else ():
-        namespace, slash, name = str(key).partition("/")
-        where = dotted((*path, "labels", key))
-        if slash and reserved(namespace):
-            yield hit(
-                where, "label", key=key, namespace=namespace, open_namespace=OPEN_NAMESPACES[0], name=name, at_key=True
-            )
-        if isinstance(value, str) and value and not value.startswith("@") and not _label_value(value):
+    for key, value in mapping(labels).items():
+        space, slash, name = str(key).partition("/")
+        where, free = dotted((*path, "labels", key)), OPEN_NAMESPACES[0]
+        if slash and reserved(space):
+            yield hit(where, "label", key=key, namespace=space, open_namespace=free, name=name, at_key=True)
+        text = value if isinstance(value, str) and not value.startswith("@") else ""
+        if len(text) > LABEL_VALUE.longest or (text and not re.fullmatch(LABEL_VALUE.pattern, text)):
             yield hit(where, "value", value=repr(value))
-
-
-def _label_value(text: str) -> bool:
-    return len(text) <= LABEL_VALUE.longest and re.fullmatch(LABEL_VALUE.pattern, text) is not None
 
 
 def _terms(path: Path, feature_rule: dict[str, Any]) -> Iterator[tuple[Path, dict[str, Any]]]:
     """The features that a rule asks about, with their paths."""
-    groups = [((*path, "matchFeatures"), feature_rule.get("matchFeatures"))]
-    either = feature_rule.get("matchAny")
-    for index, part in enumerate(either if isinstance(either, list) else []):
-        if isinstance(part, dict):
-            groups.append(((*path, "matchAny", index, "matchFeatures"), part.get("matchFeatures")))
-    for where, terms in groups:
-        for index, term in enumerate(terms if isinstance(terms, list) else []):
-            if isinstance(term, dict):
-                yield (*where, index), term
+    either = [((*path, "matchAny", index), part) for index, part in mappings(feature_rule.get("matchAny"))]
+    for where, part in [(path, feature_rule), *either]:
+        for index, term in mappings(part.get("matchFeatures")):
+            yield (*where, "matchFeatures", index), term
 
 
 def _term(path: Path, term: dict[str, Any]) -> Iterator[Hit]:
@@ -70,9 +59,7 @@ def _term(path: Path, term: dict[str, Any]) -> Iterator[Hit]:
         near, place = nearest(feature, nfd.features(), 2), dotted((*path, "feature"))
         yield hit(place, "feature", remedy=meant(near), feature=repr(feature), known=", ".join(nfd.features()))
         return
-    expressions = term.get("matchExpressions")
-    named = list(expressions.items()) if isinstance(expressions, dict) else []
-    for attribute, expression in [*named, ("", term.get("matchName"))]:
+    for attribute, expression in [*mapping(term.get("matchExpressions")).items(), ("", term.get("matchName"))]:
         where = (*path, "matchExpressions", attribute) if attribute else (*path, "matchName")
         if isinstance(expression, dict):
             yield from _attribute(where, feature, attribute)
@@ -82,10 +69,8 @@ def _term(path: Path, term: dict[str, Any]) -> Iterator[Hit]:
 def _attribute(path: Path, feature: str, attribute: str) -> Iterator[Hit]:
     known = nfd.attributes(feature)
     if attribute and known and attribute not in known:
-        near, where = nearest(attribute, known, 1), dotted(path)
-        yield hit(
-            where, "attribute", remedy=meant(near), feature=feature, attribute=repr(attribute), known=", ".join(known)
-        )
+        near, called, listed = meant(nearest(attribute, known, 1)), repr(attribute), ", ".join(known)
+        yield hit(dotted(path), "attribute", remedy=near, feature=feature, attribute=called, known=listed)
 
 
 def _values(path: Path, feature: str, attribute: str, expression: dict[str, Any]) -> Iterator[Hit]:
@@ -101,20 +86,16 @@ def _values(path: Path, feature: str, attribute: str, expression: dict[str, Any]
     for value in values if operator in {"In", "NotIn"} and nfd.in_hex(feature, attribute) else ():
         if not HEX.fullmatch(str(value)):
             right = str(value).lower().removeprefix("0x").rjust(4, "0")
-            yield Hit(
-                dotted((*path, "value")),
-                f"{value!r} equals no {attribute} of a PCI device",
-                "these are four hex digits in lower case, without 0x",
-                f'write ["{right}"]' if HEX.fullmatch(right) else 'write four hex digits, such as "10de"',
-            )
+            what, why = f"{value!r} equals no {attribute} of a PCI device", "these are four hex digits in lower case"
+            remedy = f'write ["{right}"]' if HEX.fullmatch(right) else 'write four hex digits, such as "10de"'
+            yield Hit(dotted((*path, "value")), what, f"{why}, without 0x", remedy)
 
 
 @rule("GPU531", "note")
 def prefixed(cluster: Cluster) -> Iterator[Hit]:
     """A label of a NodeFeatureRule without a prefix."""
     for path, feature_rule in rules_of(cluster.spec):
-        labels = feature_rule.get("labels")
-        for key in labels if isinstance(labels, dict) else ():
+        for key in mapping(feature_rule.get("labels")):
             if "/" not in str(key):
                 yield hit(dotted((*path, "labels", key)), prefix=nfd.default_prefix(), key=key, at_key=True)
 
@@ -130,7 +111,7 @@ def discovery_of_the_network_operator(cluster: Cluster) -> Iterator[Hit]:
 @rule("GPU212", "warning")
 def old_discovery(cluster: Cluster) -> Iterator[Hit]:
     """A node feature discovery that can flood the API server."""
-    spec = cluster.spec
-    version, path = images.version(spec.nfd), images.version_path("spec.nfd", spec.nfd)
-    if spec.nfd.enabled and not cluster.platform.own_discovery and () < numbers(version)[:2] < LEAST:
+    section = cluster.spec.nfd
+    version, path = images.version(section), images.version_path("spec.nfd", section)
+    if section.enabled and not cluster.platform.own_discovery and () < numbers(version)[:2] < LEAST:
         yield hit(path, version=version)

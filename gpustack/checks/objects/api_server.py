@@ -6,7 +6,7 @@ made of several values. Sources: apimachinery's and the API server's validation 
 validation, k8s.io/kubernetes/pkg/apis/*/validation).
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any
 
 from pydantic_core import PydanticCustomError
@@ -21,6 +21,8 @@ from ...model import (
     children,
     dotted,
     has_credentials,
+    mapping,
+    mappings,
     masked,
 )
 from ...policy.language.forms import Form
@@ -36,20 +38,16 @@ WITH_KEYS = ("ConfigMap", "Secret")
 REFUSED = "the API server refuses the object"
 OWN_NUMBERS = ("CustomResourceDefinition",)
 """Kinds with numbers of somebody else in them: the defaults and bounds of a schema."""
-WIDE = frozenset(
-    (
-        *("activeDeadlineSeconds", "deletionGracePeriodSeconds", "expirationSeconds", "generation"),
-        *("observedGeneration", "startingDeadlineSeconds", "terminationGracePeriodSeconds", "tolerationSeconds"),
-    )
-)
+WIDE = {
+    *("activeDeadlineSeconds", "deletionGracePeriodSeconds", "expirationSeconds", "generation", "observedGeneration"),
+    *("startingDeadlineSeconds", "terminationGracePeriodSeconds", "tolerationSeconds"),
+}
 """Fields with whole numbers of 64 bits in kinds of Kubernetes itself. All others have 32; users and groups, which have
 64 in the schema, are held to 31 by the API server."""
-AMOUNTS = frozenset(
-    (
-        *("allocatable", "averageValue", "capacity", "default", "defaultRequest", "divisor", "hard", "limits", "max"),
-        *("maxLimitRequestRatio", "min", "parameters", "podFixed", "requests", "sizeLimit", "storage", "used", "value"),
-    )
-)
+AMOUNTS = {
+    *("allocatable", "averageValue", "capacity", "default", "defaultRequest", "divisor", "hard", "limits", "max"),
+    *("maxLimitRequestRatio", "min", "parameters", "podFixed", "requests", "sizeLimit", "storage", "used", "value"),
+}
 """Fields with quantities in or below them, or with what somebody else reads: no numbers of the API."""
 PORTS = frozenset(("containerPort", "port", "targetPort"))
 PORTS_OR_NONE = frozenset(("hostPort", "nodePort", "healthCheckNodePort"))
@@ -71,34 +69,31 @@ def names_and_labels(resource: Resource) -> Iterator[Hit]:
 
 
 def _keys(resource: Resource) -> Iterator[Hit]:
-    fields = {name: resource.body.get(name) for name in ("data", "binaryData", "stringData")}
-    maps = {name: value for name, value in fields.items() if isinstance(value, Mapping)}
+    maps = {name: mapping(resource.body.get(name)) for name in ("data", "binaryData", "stringData")}
     for name, values in maps.items():
         for key in values:
             yield from _held(resource, (name, key), str(key), CONFIG_KEY)
-    for key in maps.get("data", {}).keys() & maps.get("binaryData", {}).keys():
+    for key in maps["data"].keys() & maps["binaryData"].keys():
         yield hit(dotted(("binaryData", key)), "twice", why=REFUSED, who=_who(resource), key=key)
 
 
-def _metadata(value: Any, path: Path) -> Iterator[tuple[Path, Mapping[str, Any]]]:
+def _metadata(value: Any, path: Path) -> Iterator[tuple[Path, dict[str, Any]]]:
     """The metadata of an object and of the templates in it, with their places."""
-    if not isinstance(value, Mapping):
-        return
-    if isinstance(value.get("metadata"), Mapping):
-        yield (*path, "metadata"), value["metadata"]
+    yield (*path, "metadata"), mapping(mapping(value).get("metadata"))
     for key in ("spec", "template", "jobTemplate"):
-        yield from _metadata(value.get(key), (*path, key))
+        if key in mapping(value):
+            yield from _metadata(value[key], (*path, key))
 
 
 def _labels(resource: Resource, path: Path, labels: Any) -> Iterator[Hit]:
-    for key, value in labels.items() if isinstance(labels, Mapping) else ():
+    for key, value in mapping(labels).items():
         yield from _held(resource, (*path, key), key, LABEL_KEY)
         if isinstance(value, str):
             yield from _held(resource, (*path, key), value, LABEL_VALUE.or_empty())
 
 
 def _annotations(resource: Resource, path: Path, annotations: Any) -> Iterator[Hit]:
-    pairs = annotations if isinstance(annotations, Mapping) else {}
+    pairs = mapping(annotations)
     for key in pairs:
         yield from _held(resource, (*path, key), key.lower(), LABEL_KEY)
     size = annotations_size({key: value for key, value in pairs.items() if isinstance(value, str)})
@@ -127,13 +122,13 @@ def numbers(resource: Resource) -> Iterator[Hit]:
         return
     for path, number in _integers(resource.body, ()):
         field = next((step for step in reversed(path) if isinstance(step, str)), "")
-        what = ""
         if field in PORTS | PORTS_OR_NONE and not (field in PORTS) <= number <= 65535:
-            what, remedy = f"{dotted(path)} is {number}, which is not a port", "write a number from 1 to 65535"
+            what, remedy = "which is not a port", "write a number from 1 to 65535"
         elif field not in WIDE and not -INT32 - 1 <= number <= INT32:
-            what, remedy = f"{dotted(path)} is {number}, and the field has 32 bits", f"write {INT32} or less"
-        if what:
-            yield Hit(dotted(path), f"{_who(resource)}: {what}", REFUSED, remedy)
+            what, remedy = "and the field has 32 bits", f"write {INT32} or less"
+        else:
+            continue
+        yield Hit(dotted(path), f"{_who(resource)}: {dotted(path)} is {number}, {what}", REFUSED, remedy)
     for path, container in containers(resource.body):
         for probe, least in (("startupProbe", 1), ("livenessProbe", 1), ("readinessProbe", 0)):
             yield from _probe(resource, (*path, probe), container.get(probe), once=bool(least))
@@ -154,19 +149,15 @@ def _integers(value: Any, path: Path) -> Iterator[tuple[Path, int]]:
 
 
 def _probe(resource: Resource, path: Path, probe: Any, *, once: bool) -> Iterator[Hit]:
-    for name, number in probe.items() if isinstance(probe, Mapping) else ():
+    for name, number in mapping(probe).items():
+        what = f"{_who(resource)}: {name} is {number}"
         if not isinstance(number, int) or isinstance(number, bool):
             continue
-        what = ""
         if number < 0 and name != "terminationGracePeriodSeconds":
-            what, remedy = f"{name} is {number}", "write a number from 1 on, or leave it out"
+            yield Hit(dotted((*path, name)), what, REFUSED, "write a number from 1 on, or leave it out")
         elif once and name == "successThreshold" and number > 1:
-            what, remedy = (
-                f"successThreshold is {number} in a probe that restarts the container",
-                "leave it out: it is 1",
-            )
-        if what:
-            yield Hit(dotted((*path, name)), f"{_who(resource)}: {what}", REFUSED, remedy)
+            what += " in a probe that restarts the container"
+            yield Hit(dotted((*path, name)), what, REFUSED, "leave it out: it is 1")
 
 
 @rule("GPU813", "error", over="object")
@@ -180,12 +171,10 @@ def of_containers(resource: Resource) -> Iterator[Hit]:
             texts = container.get(key)
             for index, text in enumerate(texts if isinstance(texts, list) else ()):
                 yield from _without_nul(resource, (*path, key, index), text)
-        entries = container.get("env")
-        for index, entry in enumerate(entries if isinstance(entries, list) else ()):
-            if isinstance(entry, dict):
-                if isinstance(entry.get("name"), str):
-                    yield from _held(resource, (*path, "env", index, "name"), entry["name"], ENV_NAME)
-                yield from _without_nul(resource, (*path, "env", index, "value"), entry.get("value"))
+        for index, entry in mappings(container.get("env")):
+            if isinstance(entry.get("name"), str):
+                yield from _held(resource, (*path, "env", index, "name"), entry["name"], ENV_NAME)
+            yield from _without_nul(resource, (*path, "env", index, "value"), entry.get("value"))
 
 
 def _without_nul(resource: Resource, path: Path, text: Any) -> Iterator[Hit]:

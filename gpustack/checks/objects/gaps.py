@@ -56,16 +56,9 @@ def no_object(render: Render) -> Iterator[Hit]:
     for gap in render.gaps.named:
         if not gap.key:
             foreign = gap.namespace not in {"", own}
-            place, elsewhere = (f" in {gap.namespace}", f", namespace: {gap.namespace}") if foreign else ("", "")
-            yield hit(
-                "spec.references",
-                kind=gap.kind,
-                called=repr(gap.name),
-                name=gap.name,
-                by=gap.by,
-                place=place,
-                at=elsewhere,
-            )
+            place, at = (f" in {gap.namespace}", f", namespace: {gap.namespace}") if foreign else ("", "")
+            kind, name, path = gap.kind, gap.name, "spec.references"
+            yield hit(path, kind=kind, called=repr(name), name=name, by=gap.by, place=place, at=at)
 
 
 @rule("GPU202", "error", over="render")
@@ -82,9 +75,8 @@ def nothing_selected(render: Render) -> Iterator[Hit]:
     """A selector matches nothing."""
     for item in render.gaps.selected:
         what, kind = ("pods", "DaemonSet") if item.kind == "Pods" else ("Service", "Service")
-        yield hit(
-            "spec.extraObjects", by=item.by, labels=", ".join(item.keys or []) or "any label", what=what, kind=kind
-        )
+        labels = ", ".join(item.keys or []) or "any label"
+        yield hit("spec.extraObjects", by=item.by, labels=labels, what=what, kind=kind)
 
 
 @rule("GPU205", "note", over="render")
@@ -112,10 +104,9 @@ def missing(
     unseen: set[tuple[str, str]] = set()
     references, need = list(references), list(need)
     for reference in references:
-        own = reference.get("namespace") or namespace
-        unseen.add((SELECTABLE.get(reference["kind"], ""), own))
-        for where in (own, ""):
-            exact.setdefault((reference["kind"], where, reference["name"]), reference.get("keys") or None)
+        unseen.add((SELECTABLE.get(reference["kind"], ""), reference.get("namespace") or namespace))
+        for identity in _meant(reference, namespace):
+            exact.setdefault(identity, reference.get("keys") or None)
     absent: dict[tuple[Identity, str], list[str]] = {}
     unselected: list[Needed] = []
     for item in need:
@@ -130,17 +121,14 @@ def missing(
     for (identity, key), named_by in absent.items():
         by = named_by[0] + (f" (and {len(named_by) - 1} more)" if len(named_by) > 1 else "")
         named.append(Gap(*identity, by, key, exact.get(identity) or ()))
-    used = {(item.kind, item.name, item.namespace) for item in need}
-    idle = [
-        position
-        for position, reference in enumerate(references)
-        if reference["kind"] not in SELECTABLE
-        and not {
-            (reference["kind"], reference["name"], where) for where in (reference.get("namespace") or namespace, "")
-        }
-        & used
-    ]
-    return Gaps(named, unselected, idle)
+    used = {(item.kind, item.namespace, item.name) for item in need}
+    by_name = [(at, _meant(each, namespace)) for at, each in enumerate(references) if each["kind"] not in SELECTABLE]
+    return Gaps(named, unselected, [at for at, meant in by_name if not used & meant])
+
+
+def _meant(reference: Mapping[str, Any], namespace: str) -> set[Identity]:
+    """What REFERENCE may be: it doesn't say whether its kind has a namespace."""
+    return {(reference["kind"], where, reference["name"]) for where in (reference.get("namespace") or namespace, "")}
 
 
 def built_in(item: Needed) -> bool:

@@ -17,7 +17,7 @@ from typing import Any
 
 from ...catalog._lookup import nearest
 from ...cluster.resolve import Cluster, resolve
-from ...model import Body, Path, Resource, dotted, few
+from ...model import Body, Path, Resource, children, dotted, few, mapping
 from ...policy.language import images
 from ...policy.language.spec import ClusterPolicySpec
 from ...policy.language.types import IMAGE
@@ -50,31 +50,21 @@ def uses(body: Body) -> Iterator[tuple[str, Use]]:
     kind, metadata = str(body.get("kind", "")), body.get("metadata") or {}
     if kind == "CustomResourceDefinition":
         return
+    namespace, name = str(metadata.get("namespace", "")), str(metadata.get("name", ""))
     for reference, path in _walk(body, ()):
         pulled = path[-1] == "image" and len(path) > 2 and path[-3] in _CONTAINERS
-        yield (
-            reference,
-            Use(kind, str(metadata.get("namespace", "")), str(metadata.get("name", "")), dotted(path), pulled),
-        )
+        yield reference, Use(kind, namespace, name, dotted(path), pulled)
 
 
 def _walk(value: Any, path: Path) -> Iterator[tuple[str, Path]]:
-    if isinstance(value, dict):
-        parts = isinstance(value.get("repository"), str) or isinstance(value.get("version"), str)
-        for key, item in value.items():
-            if not (key == "image" and parts and isinstance(item, str) and "/" not in item):  # a part of a name
-                yield from _walk(item, (*path, str(key)))
-    elif isinstance(value, list):
-        for index, item in enumerate(value):
-            yield from _walk(item, (*path, index))
-    elif (
-        isinstance(value, str)
-        and (path[-1:] == ("image",) or path[-2:] == ("image", "reference"))  # that of a volume, too
-        and _REFERENCE.fullmatch(value)
-    ):
-        yield value, path
-    elif isinstance(value, str):
-        yield from ((reference, path) for reference in in_text(value))
+    if isinstance(value, str):
+        whole = path[-1:] == ("image",) or path[-2:] == ("image", "reference")  # that of a volume, too
+        found = (value,) if whole and _REFERENCE.fullmatch(value) else in_text(value)
+        yield from ((reference, path) for reference in found)
+    parts = any(isinstance(mapping(value).get(part), str) for part in ("repository", "version"))
+    for key, item in children(value):
+        if not (key == "image" and parts and isinstance(item, str) and "/" not in item):  # a part of a name
+            yield from _walk(item, (*path, key if isinstance(value, list) else str(key)))
 
 
 @functools.lru_cache(maxsize=1024)
@@ -119,35 +109,24 @@ def tagged(body: Body) -> Iterator[tuple[str, str]]:
 @rule("GPU116", "warning", over="origins")
 def pin_of_nothing(written: Written) -> Iterator[Hit]:
     """A digest for an image that the policy doesn't name."""
-    cluster = written.spec.cluster
     own = [str(path[2]) for path in written.merged.own if path[:2] == ("cluster", "imageDigests") and len(path) == 3]
-    if not own:
-        return
-    known = sorted({images.mirrored(reference, cluster.registryMap) for reference in references(written.spec)})
+    mirrors = written.spec.cluster.registryMap
+    known = sorted({images.mirrored(each, mirrors) for each in references(written.spec)}) if own else []
     for name in own:
-        if any(name == each or name.startswith(f"{each}-") for each in known):
-            continue
-        yield hit(dotted(("spec", "cluster", "imageDigests", name)), remedy=meant(nearest(name, known)), name=name)
+        if not any(name == each or name.startswith(f"{each}-") for each in known):
+            yield hit(dotted(("spec", "cluster", "imageDigests", name)), remedy=meant(nearest(name, known)), name=name)
 
 
 @rule("GPU111", "warning")
 def mirror_of_nothing(cluster: Cluster) -> Iterator[Hit]:
     """A mirror for a registry or path that no image of the policy comes from."""
-    spec = cluster.spec
-    if not spec.cluster.registryMap:
-        return
-    known = list(references(spec))
-    there = images.prefixes(known)
-    for prefix in spec.cluster.registryMap:
-        if any(images.covers(prefix, reference) for reference in known):
-            continue
-        near, hosts = nearest(prefix, there), dict.fromkeys(filter(None, map(images.registry, known)))
-        yield hit(
-            dotted(("spec", "cluster", "registryMap", prefix)),
-            remedy=meant(near),
-            prefix=prefix,
-            hosts=", ".join(hosts),
-        )
+    mirrors = cluster.spec.cluster.registryMap
+    known = list(references(cluster.spec)) if mirrors else []
+    there, hosts = images.prefixes(known), ", ".join(dict.fromkeys(filter(None, map(images.registry, known))))
+    for prefix in mirrors:
+        if not any(images.covers(prefix, reference) for reference in known):
+            path = dotted(("spec", "cluster", "registryMap", prefix))
+            yield hit(path, remedy=meant(nearest(prefix, there)), prefix=prefix, hosts=hosts)
 
 
 def _come(names: Sequence[str]) -> str:
@@ -157,10 +136,9 @@ def _come(names: Sequence[str]) -> str:
 @rule("GPU117", "note", over="render")
 def not_mirrored(render: Render) -> Iterator[Hit]:
     """A registry that `cluster.registryMap` leaves out, where it maps others."""
-    registry_map = render.spec.cluster.registryMap
-    if not registry_map:
+    mirrors = {host_of(f"{mirror}/") for mirror in render.spec.cluster.registryMap.values()}
+    if not mirrors:
         return
-    mirrors = {host_of(f"{mirror}/") for mirror in registry_map.values()}
     mirror = min(mirrors)
     ours = (resource.body for resource in render.resources if resource.origin not in FOREIGN)
     for host, names in sorted(outside(ours, mirrors).items()):

@@ -9,7 +9,7 @@ from typing import Any
 
 from ...catalog import kubernetes, object_kinds
 from ...catalog._lookup import nearest
-from ...model import Path, Resource, children, dotted
+from ...model import Path, Resource, children, dotted, mappings
 from ...policy.language.spec import ClusterPolicySpec
 from ...policy.loading.lists import identity
 from ...policy.loading.place import node
@@ -37,8 +37,7 @@ def number_in_quotes(resource: Resource) -> Iterator[Hit]:
     who = f"{resource.kind} {resource.name}"
     for path in SHARES.get((resource.group, resource.kind), ()):
         value = node(resource.body, path)
-        what = _no_share(value, str(path[-1]))
-        if what:
+        if what := _no_share(value, str(path[-1])):
             remedy = f"write {value}, without quotes" if _number(value) else 'write a number from 0 on, or "25%"'
             yield Hit(dotted(path), f"{who}: {path[-1]} is {what}", REFUSED, remedy)
     known = "." not in resource.group or resource.group.endswith(".k8s.io")
@@ -52,11 +51,9 @@ def _number(value: Any) -> bool:
 
 def _no_share(value: Any, field: str) -> str:
     """In which way VALUE is neither a number of pods nor a percentage, "" for one that is."""
-    if value is None or isinstance(value, bool):  # what is neither text nor number, the schema refuses
-        return ""
-    if isinstance(value, int):
+    if isinstance(value, int) and not isinstance(value, bool):
         return f"{value}" if value < 0 else ""
-    if not isinstance(value, str):
+    if not isinstance(value, str):  # the schema refuses it
         return ""
     if not PERCENT.fullmatch(value):
         return f'"{value}", neither a number nor a percentage'
@@ -80,8 +77,7 @@ def null_in_an_object(written: Written) -> Iterator[Hit]:
     for part in written.merged.parts:
         if part.kind not in {"layer", "change", "policy"} or part.clean is part.data:
             continue
-        listed = part.data.get("extraObjects")
-        for index, body in enumerate(listed if isinstance(listed, list) else ()):
+        for index, body in mappings(part.data.get("extraObjects")):
             at = positions.get(identity(body, ("extraObjects",)), index)
             for path in _nulls(body, ()):
                 steps: Path = ("extraObjects", at, *path)
