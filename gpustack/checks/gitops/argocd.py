@@ -152,21 +152,18 @@ def not_permitted(made: EngineObjects) -> Iterator[Hit]:
         project = projects.get(wanted)
         if project is None:
             for space in (space for space, name in projects if name == wanted[1]):
-                hits[wanted] = _elsewhere(*wanted, space)
+                path, place = f"{WHERE}.argocd.project", space or "none"
+                hits[wanted] = hit(path, "elsewhere", name=wanted[1], space=place, namespace=wanted[0])
         else:
             synced = made.synced[application["metadata"]["name"]]
-            for hit in _refused(application["spec"], project, synced, project["metadata"]["name"] == own):
-                hits.setdefault((hit.path, hit.what), hit)
+            for found in _refused(application["spec"], project, synced, project["metadata"]["name"] == own):
+                hits.setdefault((found.path, found.what), found)
     yield from hits.values()
 
 
 def key(body: Body) -> tuple[str, str]:
     """The namespace and name of a project."""
     return body["metadata"].get("namespace", ""), body["metadata"]["name"]
-
-
-def _elsewhere(namespace: str, name: str, space: str) -> Hit:
-    return hit(f"{WHERE}.argocd.project", "elsewhere", name=name, space=space or "none", namespace=namespace)
 
 
 def _refused(application: Body, project: Body, synced: Synced, own: bool) -> Iterator[Hit]:

@@ -1,14 +1,22 @@
-"""Rules about what GitOps engines do with objects: labels by which they track, variables that they replace, hooks."""
+"""Rules about GitOps engines: what they do with objects (labels by which they track, variables, hooks), and the section
+`gitops`: what an engine must know, what goes together, and what has no effect.
+"""
 
+import json
 import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ...cluster.resolve import Cluster
-from ...gitops.engines import engines
+from ...gitops.engine import Trouble
+from ...gitops.engines import chosen, engines, names
 from ...model import Path, Resource, children, dotted
+from ...policy.language.reconciler import runs
+from ...policy.language.repository import CLUSTER, address, is_digest, is_oci, revision
 from ...policy.language.spec import ClusterPolicySpec
+from ...policy.language.types import IMAGE_TAG
 from ..rule import Hit, hit, rule
+from ..subjects import Written
 
 INSTANCE = "app.kubernetes.io/instance"
 HELM = "meta.helm.sh/"
@@ -62,9 +70,7 @@ def variable(cluster: Cluster) -> Iterator[Hit]:
 
 
 def _variables(value: Any, path: Path, *, read: bool = False) -> Iterator[tuple[Path, str]]:
-    """The variables in texts of one line below VALUE, which stands at PATH. READ: something else than Kubernetes may
-    read them, as in most of a manifest.
-    """
+    """The variables in texts of one line below VALUE, at PATH. READ: something else than Kubernetes may read them."""
     if not read and isinstance(value, str) and (match := VARIABLE.search(value)) and "\n" not in value.strip():
         yield path, match[0]
     for key, item in children(value):
@@ -88,6 +94,76 @@ def hook(resource: Resource) -> Iterator[Hit]:
     hooks = (HELM_HOOK, *(name for each in engines() for name in each.hooks))
     for key in annotations:
         if key.startswith(hooks):
-            yield Hit(
-                dotted(("metadata", "annotations", key)), f"{resource.kind} {resource.name} is a hook ({key})", key=True
-            )
+            what = f"{resource.kind} {resource.name} is a hook ({key})"
+            yield Hit(dotted(("metadata", "annotations", key)), what, key=True)
+
+
+@rule("GPU832", "error")
+def incomplete(cluster: Cluster) -> Iterator[Hit]:
+    """A section `gitops` that lacks what an engine can't do without."""
+    given, engine = cluster.spec.gitops, chosen(cluster.spec.gitops)
+    if given is not None and engine is None:
+        titles = " and ".join(each.title for each in engines())
+        yield hit("spec.gitops", "engine", titles=titles, engines=" or ".join(names()))
+    if given is not None and engine is not None:
+        if given.repository.url is None and not engine.brings_source(given):
+            remedy = "set spec.gitops.repository.url" + (f", or {engine.source_field}" if engine.source_field else "")
+            yield hit("spec.gitops.repository", "repository", remedy=remedy)
+        yield from map(_hit, engine.missing(given))
+
+
+def _hit(trouble: Trouble) -> Hit:
+    return Hit(f"spec.gitops.{trouble.path}", trouble.what, trouble.why, trouble.remedy)
+
+
+@rule("GPU833", "error")
+def contradicting(cluster: Cluster) -> Iterator[Hit]:
+    """Parts of `gitops` that can't both be meant."""
+    given = cluster.spec.gitops
+    if given is None:
+        return
+    repository, engine, path = given.repository, chosen(given), "spec.gitops.repository"
+    yield from map(_hit, engine.contradictions(given)) if engine is not None else ()
+    wanted, oci = revision(repository).name, is_oci(repository)
+    if oci and not re.fullmatch(IMAGE_TAG.pattern, wanted):
+        yield hit(f"{path}.revision", "oci", wanted=wanted)
+    if not oci and is_digest(wanted):
+        yield hit(f"{path}.revision", "commit")
+    if oci and {"{", "}"} & {*address(repository, "")}:
+        yield hit(f"{path}.url", "other name")
+    if not oci and CLUSTER in (repository.url or ""):
+        yield hit(f"{path}.url", "name in git")
+    if not oci and repository.dist == "oci":
+        yield hit(f"{path}.dist", "no artifact")
+
+
+@rule("GPU834", "warning", over="origins")
+def in_vain(written: Written) -> Iterator[Hit]:
+    """A word in `gitops` that changes nothing."""
+    given, engine = written.spec.gitops, chosen(written.spec.gitops)
+    if given is None or engine is None:
+        return
+    others = {each.name: each.of(given).model_dump(exclude_none=True, exclude_defaults=True) for each in engines()}
+    vain = [(name, f"the engine is {given.engine}") for name, said in others.items() if said and name != engine.name]
+    for path, why in (*vain, *engine.idle(given)):
+        if written.by(f"spec.gitops.{path}") == "policy":
+            yield hit(f"spec.gitops.{path}", why=why)
+
+
+@rule("GPU835", "warning")
+def substituted(cluster: Cluster) -> Iterator[Hit]:
+    """An object that wants Flux to replace its variables, which nothing does."""
+    verbatim = engine.verbatim if (engine := chosen(cluster.spec.gitops)) else {}
+    for index, body in enumerate(cluster.spec.extraObjects if verbatim else ()):
+        given = body["metadata"].get("annotations") or {}
+        wanted = [key for key, kept in verbatim.items() if given.get(key, kept) != kept]
+        for key in wanted if "${" in json.dumps(body, default=str) else ():
+            path = dotted(("spec", "extraObjects", index, "metadata", "annotations", key))
+            yield Hit(path, f"nothing replaces the variables of {body['kind']} {body['metadata']['name']}")
+
+
+@rule("GPU836", "note")
+def nothing_to_wait_for(cluster: Cluster) -> Iterator[Hit]:
+    """An engine, and no NodePolicy by whose state it could tell whether the GPU stack is well."""
+    if chosen(cluster.spec.gitops) and not runs(cluster.spec):
+        yield hit("spec.gitops")

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from ...catalog import _data, _versions, gpus, object_kinds, releases
-from ...cluster.resolve import Cluster, resolve
+from ...cluster.resolve import Cluster
 from ...model import Path, docs, dotted
 from ...policy.language import images
 from ...policy.language.reconciler import labelling, runs
@@ -39,7 +39,7 @@ INIT = "init"
 def settings_of_what_is_off(written: Written) -> Iterator[Hit]:
     """Settings of something that is off."""
     defaults = releases.release(written.spec.release).defaults
-    others = others_of(written.spec)
+    others = others_of(written.cluster)
     by_reason: dict[Off, dict[str, None]] = {}
     for path in written.merged.own:
         if node(written.merged.spec, path) in (node(defaults, path), *NOTHING):
@@ -52,14 +52,10 @@ def settings_of_what_is_off(written: Written) -> Iterator[Hit]:
         if reason is not None:
             by_reason.setdefault(reason, {})[dotted(up_to_the_list(path, len(reason.path)))] = None
     for reason, paths in by_reason.items():
-        what = dotted(reason.path)
-        yield Hit(
-            f"spec.{next(iter(paths))}",
-            f"{', '.join(paths)} {'has' if len(paths) == 1 else 'have'} no effect"
-            + (f": {what} is off" if [*paths] != [what] else ""),
-            reason.why,
-            f"leave it out, or {reason.remedy}",
-        )
+        section, first = dotted(reason.path), next(iter(paths))
+        what = f"{', '.join(paths)} {'has' if len(paths) == 1 else 'have'} no effect"
+        what += f": {section} is off" if [*paths] != [section] else ""
+        yield Hit(f"spec.{first}", what, reason.why, f"leave it out, or {reason.remedy}")
 
 
 NOTHING: tuple[object, ...] = ("", [], {}, False)
@@ -75,19 +71,14 @@ def up_to_the_list(path: Path, least: int) -> Path:
 @rule("GPU110", "warning", over="origins")
 def switched_on_beside_dra(written: Written) -> Iterator[Hit]:
     """A component of the device plugin's stack that is switched on beside `gpuCluster`."""
-    if not written.cluster.dra:
-        return
-    default = defaults_of(written.spec)
-    for section in (*PLUGIN_STACK, "driver"):
+    default = defaults_of(written.spec) if written.cluster.dra else None
+    for section in (*PLUGIN_STACK, "driver") if default else ():
         path = f"{section}.enabled"
         on = [getattr(getattr(spec, section), "enabled", False) for spec in (written.spec, default)]
         if all(on) and written.by(f"spec.{path}") == "policy":  # what is off by default, GPU175 refuses
-            yield hit(
-                f"spec.{path}",
-                why="spec.drivers describes the drivers of such a cluster"
-                if section == "driver"
-                else "GPUs are allocated by DRA there, and nothing of the device plugin's stack is rendered",
-            )
+            why = "GPUs are allocated by DRA there, and nothing of the device plugin's stack is rendered"
+            drivers = "spec.drivers describes the drivers of such a cluster"
+            yield hit(f"spec.{path}", why=drivers if section == "driver" else why)
 
 
 @rule("GPU112", "note", over="origins")
@@ -96,7 +87,7 @@ def crd_of_nothing(written: Written) -> Iterator[Hit]:
     spec = written.spec
     domains = spec.gpuCluster.draDriver.computeDomains if spec.gpuCluster else None
     rendered = {
-        object_kinds.NFD: spec.nfd.enabled and not resolve(spec).platform.own_discovery,
+        object_kinds.NFD: spec.nfd.enabled and not written.cluster.platform.own_discovery,
         object_kinds.DRA: bool(spec.computeDomains.enabled) if domains is None else domains.enabled,
     }
     for name, owner in spec.cluster.crds.items():
@@ -123,39 +114,32 @@ def older_than_the_release(written: Written) -> Iterator[Hit]:
         if same and older and written.by_user(f"spec.{name}.{field}"):
             held[f"{name}.{field}"] = f"{version} ({own.version})"
     if held:
-        yield Hit(
-            f"spec.{next(iter(held))}",
-            f"held at versions older than release {written.spec.release} brings: "
-            + ", ".join(f"{path} {what}" for path, what in held.items()),
-        )
+        listed = ", ".join(f"{path} {what}" for path, what in held.items())
+        what = f"held at versions older than release {written.spec.release} brings: {listed}"
+        yield Hit(f"spec.{next(iter(held))}", what)
 
 
 @rule("GPU109", "warning")
 def unknown_product(cluster: Cluster) -> Iterator[Hit]:
     """A GPU product that looks like one that exists and is spelt differently."""
-    known = gpus.products()
-    for index, pool in enumerate(cluster.spec.nodePools):
-        product = pool.gpuProduct
-        if not product or product in known or VIRTUAL.fullmatch(product):
-            continue
-        near = gpus.nearest_products(product)
-        if near:
-            yield hit(f"spec.nodePools[{index}].gpuProduct", product=repr(product), near=" or ".join(near))
+    for pool in cluster.pools:
+        product = pool.said.gpuProduct
+        unknown = product and product not in gpus.products() and not VIRTUAL.fullmatch(product)
+        if product and unknown and (near := gpus.nearest_products(product)):
+            yield hit(f"{pool.path}.gpuProduct", product=repr(product), near=" or ".join(near))
 
 
 @rule("GPU106", "note")
 def nodes_need_labels(cluster: Cluster) -> Iterator[Hit]:
     """Nothing starts on a node before it has its labels, and nobody sets them."""
-    spec = cluster.spec
-    if spec.nodePools and labelling(spec) in {None, "none"}:
-        yield hit(
-            "spec.nodePools",
-            remedy=f"see that your tooling sets the labels of {docs('labels.md')}, or set spec.reconciler.labelling: "
-            "program"
-            if labelling(spec) == "none"
-            else "set spec.reconciler.image; or, where nodes bring their driver and have no MIG manager, "
-            f"spec.reconciler.labelling: nodeFeatureRule; {docs('labels.md')} has the labels, to set them yourself",
-        )
+    who, page = labelling(cluster.spec), docs("labels.md")
+    if cluster.pools and who == "none":
+        remedy = f"see that your tooling sets the labels of {page}, or set spec.reconciler.labelling: program"
+        yield hit("spec.nodePools", remedy=remedy)
+    elif cluster.pools and who is None:
+        remedy = "set spec.reconciler.image; or, where nodes bring their driver and have no MIG manager, "
+        remedy += f"spec.reconciler.labelling: nodeFeatureRule; {page} has the labels, to set them yourself"
+        yield hit("spec.nodePools", remedy=remedy)
 
 
 @rule("GPU190", "warning")
@@ -206,13 +190,10 @@ def null(written: Written) -> Iterator[Hit]:
         if part.kind not in {"layer", "change", "policy"} or part.clean is part.data:  # it has none
             continue
         for own, path in _nulls(part.data, written.merged.spec, (), ()):
-            where = part.locate(own, key=True)
-            emptied = isinstance(node(written.merged.spec, path), list)
+            where, place = part.locate(own, key=True), dotted(("spec", *path))
+            empty = f"; an empty list is {path[-1]}: []" if isinstance(node(written.merged.spec, path), list) else ""
             stays = written.merged.writer(path) is not None
-            empty = f"; an empty list is {path[-1]}: []" if emptied else ""
-            yield hit(
-                dotted(("spec", *path)), "stays" if stays else "nothing", file=where.file, line=where.line, empty=empty
-            )
+            yield hit(place, "stays" if stays else "nothing", file=where.file, line=where.line, empty=empty)
 
 
 def _nulls(data: Any, merged: Any, own: Path, path: Path) -> Iterator[tuple[Path, Path]]:

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ...catalog import releases
-from ...cluster.resolve import resolve
+from ...cluster.resolve import Cluster
 from ...model import Path, dotted
 from ...policy.language.spec import ClusterPolicySpec
 from ...policy.loading.layers import Merged
@@ -59,28 +59,26 @@ def by_itself(merged: Merged, path: Path) -> Off:
     return Off(path, f"{by}, so nothing of it is rendered", f"set spec.{dotted(path)}.enabled: true")
 
 
-def others_of(spec: ClusterPolicySpec) -> dict[str, list[Off]]:
-    """What of SPEC is off for the sake of another field, by the section that it is in."""
+def others_of(cluster: Cluster) -> dict[str, list[Off]]:
+    """What in CLUSTER is off for the sake of another field, by the section that it is in."""
     by_section: dict[str, list[Off]] = {}
-    for each in _by_others(spec):
+    for each in (*_virtual_machines(cluster), *_by_others(cluster)):
         by_section.setdefault(str(each.path[0]), []).append(each)
     return by_section
 
 
-def _by_others(spec: ClusterPolicySpec) -> Iterator[Off]:
-    yield from _virtual_machines(spec)
-    if not resolve(spec).dra and resolve(spec).listed:
+def _by_others(cluster: Cluster) -> Iterator[Off]:
+    if cluster.listed and not cluster.dra:
         why = "spec.driver.useNvidiaDriverCRD is true, so spec.drivers describes the drivers"
         yield from (Off(path, why, "say it in spec.drivers") for path in DESCRIBED_ELSEWHERE)
-    if not resolve(spec).platform.os_images:
+    if not cluster.platform.os_images:
         yield Off(("operator", "use_ocp_driver_toolkit"), "the cluster is not OpenShift", "set spec.cluster.openshift")
-    elif toolkit_runs_the_driver(spec):
+    elif toolkit_runs_the_driver(cluster.spec):
         why = "OpenShift's driver toolkit starts the driver by a command of its own, as with the operator"
         yield Off(("driver", "args"), why, "set spec.operator.use_ocp_driver_toolkit: false")
-    if not spec.cluster.monitoring:
-        for path in MONITORED:
-            why = "nobody says what collects metrics in the cluster, so there is no ServiceMonitor"
-            yield Off(path, why, "set spec.cluster.monitoring: true, or whose operator it is")
+    if not cluster.spec.cluster.monitoring:
+        why = "nobody says what collects metrics in the cluster, so there is no ServiceMonitor"
+        yield from (Off(path, why, "set spec.cluster.monitoring: true, or whose operator it is") for path in MONITORED)
 
 
 def toolkit_runs_the_driver(spec: ClusterPolicySpec) -> bool:
@@ -92,20 +90,17 @@ def toolkit_runs_the_driver(spec: ClusterPolicySpec) -> bool:
     return bool(spec.nodePools) and all(pool.ostreeVersion for pool in spec.nodePools)
 
 
-def _virtual_machines(spec: ClusterPolicySpec) -> Iterator[Off]:
-    if resolve(spec).dra:
+def _virtual_machines(cluster: Cluster) -> list[Off]:
+    if cluster.dra:
         why = "it is for virtual machines, and gpuCluster knows none"
-        yield from (Off(path, why, "leave out spec.gpuCluster") for path in VIRTUAL)
-        return
-    if not resolve(spec).sandbox:
+        return [Off(path, why, "leave out spec.gpuCluster") for path in VIRTUAL]
+    if not cluster.sandbox:
         why = "it is for virtual machines, and spec.sandboxWorkloads.enabled is not true"
-        yield from (Off(path, why, "set spec.sandboxWorkloads.enabled: true") for path in VIRTUAL)
-        return
-    traits = releases.release(spec.release).traits
-    if resolve(spec).kata:
+        return [Off(path, why, "set spec.sandboxWorkloads.enabled: true") for path in VIRTUAL]
+    if cluster.kata:
         why = "spec.sandboxWorkloads.mode is kata, and it is for KubeVirt"
-        yield Off(("sandboxDevicePlugin",), why, "set spec.sandboxWorkloads.mode: kubevirt")
-    else:
-        why = "it is for Kata containers, and spec.sandboxWorkloads.mode is not kata"
-        for name in ("kataSandboxDevicePlugin", *(["ccManager"] if traits.cc_manager_for_kata else ())):
-            yield Off((name,), why, "set spec.sandboxWorkloads.mode: kata")
+        return [Off(("sandboxDevicePlugin",), why, "set spec.sandboxWorkloads.mode: kubevirt")]
+    why = "it is for Kata containers, and spec.sandboxWorkloads.mode is not kata"
+    confidential = releases.release(cluster.spec.release).traits.cc_manager_for_kata
+    names = ("kataSandboxDevicePlugin", "ccManager") if confidential else ("kataSandboxDevicePlugin",)
+    return [Off((name,), why, "set spec.sandboxWorkloads.mode: kata") for name in names]
