@@ -8,13 +8,13 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from ...catalog import _versions, defaults, fields, releases
+from ...catalog import _data, _versions, defaults, fields, releases
 from ...cluster.resolve import Cluster
 from ...policy.language.reconciler import runs
 from ...policy.language.spec import ClusterPolicySpec
 from ..dra import dra
 from ..drivers.upgrades import policies
-from ..rule import Hit, hit, rule, texts
+from ..rule import Hit, hit, rule
 
 BY_HAND = "delete the driver pods of drained nodes yourself"
 
@@ -60,14 +60,14 @@ def driver_without_pools(cluster: Cluster) -> Iterator[Hit]:
 @rule("GPU104", "note")
 def without_effect(cluster: Cluster) -> Iterator[Hit]:
     """A field that does nothing."""
-    why = texts(without_effect, "GPU104")["fields"]
+    why = _data.load("idle-fields")
     for path, given in {**idle(cluster.spec), **dra.idle(cluster.spec)}.items():
         if given:
             yield hit(f"spec.{path}", why=why[path])
 
 
 def idle(spec: ClusterPolicySpec) -> dict[str, object]:
-    """Whether the policy says something in fields that do nothing, by path; the page says why (operator.md 5.2, 15)."""
+    """Whether fields that do nothing say something, by path; idle-fields.yaml says why (operator.md 5.2, 15)."""
     return {
         "operator.annotations": spec.operator.annotations,
         "operator.labels": spec.operator.labels,

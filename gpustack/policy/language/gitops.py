@@ -2,7 +2,7 @@
 
 A policy without the section renders no such objects, and nothing that an engine alone reads. What is common to a fleet
 (repository, engine) belongs in a layer, the destination in the cluster's file. Who says what goes together is
-`checks/gitops/gitops_engine.py`: a layer alone need not be complete.
+`checks/gitops/gitops.py`: a layer alone need not be complete.
 
 Each engine has a section of its own here, which its record brings along (`gpustack/gitops/engines/`). Records are
 loaded by name, as plugins are: the language knows that an engine has settings, and not what engines do.
