@@ -101,7 +101,6 @@ class Events:
         return True
 
     def _body(self, tell: Tell) -> dict[str, object]:
-        regarding = {"apiVersion": "v1", "kind": "Node", "name": tell.node, "uid": self.uid(tell.node)}
         prefix = tell.node[:200].rstrip(".-")  # a name may not have a dot before the dash
         return {
             "metadata": {"generateName": f"{prefix}-", "namespace": NAMESPACE},
@@ -110,7 +109,7 @@ class Events:
             "reportingInstance": brief(self.identity, 128),
             "action": "Reconcile",
             "reason": tell.reason,
-            "regarding": regarding,
+            "regarding": {"apiVersion": "v1", "kind": "Node", "name": tell.node, "uid": self.uid(tell.node)},
             "note": brief(tell.message, _NOTE),
             "type": "Warning" if tell.warning else "Normal",
         }

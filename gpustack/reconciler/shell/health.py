@@ -11,11 +11,10 @@ import contextlib
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from http import HTTPStatus
 
 Answer = tuple[int, str]
 """Status and text."""
-
-_REASONS = {200: "OK", 400: "Bad Request", 404: "Not Found", 405: "Method Not Allowed", 503: "Service Unavailable"}
 
 
 @dataclass
@@ -88,7 +87,7 @@ class Health:
 def _page(status: int, text: str, *, body: bool = True) -> bytes:
     content = text.encode()
     head = (
-        f"HTTP/1.1 {status} {_REASONS[status]}\r\n"
+        f"HTTP/1.1 {status} {HTTPStatus(status).phrase}\r\n"
         "Content-Type: text/plain; version=0.0.4; charset=utf-8\r\n"
         f"Content-Length: {len(content)}\r\n"
         "Connection: close\r\n\r\n"

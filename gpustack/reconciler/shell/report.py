@@ -61,8 +61,7 @@ def stand(metrics: Metrics, known: Snapshot, decision: Decision, done: Iterable[
     moved: set[str] = set()
     for action in done:
         if isinstance(action, PatchNode) and keys.OPERATION in action.annotations:
-            old = _operation(before.get(action.node, {}))
-            new = _operation({keys.OPERATION: action.annotations[keys.OPERATION] or ""})
+            old, new = _operation(before.get(action.node, {})), _operation(action.annotations)
             if operation := _gets_on(old, new, action):
                 moved.add(names.get(operation.policy, ""))
     now, still, stood = known.now.timestamp(), metrics.still.values, metrics.stood.values
@@ -109,7 +108,7 @@ def finished(metrics: Metrics, known: Snapshot, before: Mapping[str, Node], acti
     operation = _operation(node.annotations) if node else None
     if operation is None or keys.OPERATION not in action.annotations:
         return
-    after = _operation({keys.OPERATION: action.annotations[keys.OPERATION] or ""})
+    after = _operation(action.annotations)
     if after is not None and (after.phase != "Quarantine" or operation.phase == "Quarantine"):
         return
     last = record.readable(record.Last, action.annotations.get(keys.LAST))
@@ -145,5 +144,5 @@ def _action(action: Action) -> str:
     return f"node {action.node}: {action.why}" + (f" [{', '.join(parts)}]" if parts else "")
 
 
-def _operation(annotations: Mapping[str, str]) -> record.Operation | None:
+def _operation(annotations: Mapping[str, str | None]) -> record.Operation | None:
     return record.readable(record.Operation, annotations.get(keys.OPERATION))

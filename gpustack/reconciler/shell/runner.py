@@ -6,7 +6,6 @@ will change something. It runs in the leader only, and is cut off the moment tha
 
 import asyncio
 import time
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 from ...api import keys
@@ -51,8 +50,7 @@ class Runner:
     def __post_init__(self) -> None:
         self._dirty = asyncio.Event()
         self.alive = self.clock.monotonic()
-        changed: Callable[[], None] = self._dirty.set
-        shared, lock = self.maintenance, self.kured
+        changed, shared, lock = self._dirty.set, self.maintenance, self.kured
         self.sources = Sources(
             self.cluster, self.namespace, self.clock, self.log, changed, maintenance=shared, kured=lock
         )

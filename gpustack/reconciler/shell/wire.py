@@ -6,7 +6,7 @@ Bytes are within bounds, lines come within a time, and whatever else a connectio
 import asyncio
 import time
 from collections.abc import AsyncGenerator, Iterator, Mapping
-from contextlib import aclosing, contextmanager
+from contextlib import aclosing, contextmanager, suppress
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import Any, TypeVar
@@ -121,12 +121,8 @@ def decode(text: bytes | bytearray, of: type[Any], kind: Kind[Any]) -> Any:
     Go's programs write null for a list or map that has nothing: that is as if it were absent, wherever it stands.
     """
     try:
-        return msgspec.json.decode(text, type=of)
-    except msgspec.ValidationError:
-        pass
-    except UNREADABLE as error:
-        raise ApiError(f"{kind.plural}: the answer can't be read: {error}") from None
-    try:
+        with suppress(msgspec.ValidationError):
+            return msgspec.json.decode(text, type=of)
         return msgspec.convert(present(msgspec.json.decode(text)), type=of)
     except UNREADABLE as error:
         raise ApiError(f"{kind.plural}: the answer can't be read: {error}") from None
