@@ -49,9 +49,7 @@ class State:
 
     def of(self, kind: str, namespace: str | None = None) -> Iterator[Body]:
         """The objects of a kind, of any version; in NAMESPACE, or in all."""
-        every = {
-            name: body for key, bodies in self.objects.items() if key.kind == kind for name, body in bodies.items()
-        }
+        every = {name: body for key, of in self.objects.items() if key.kind == kind for name, body in of.items()}
         return (body for (where, _), body in every.items() if namespace in (None, where))
 
     def looked(self, kind: str) -> bool:

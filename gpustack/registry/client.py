@@ -22,7 +22,7 @@ from .. import __version__
 from ..model import whole
 from .credentials import Credentials, Login, as_json
 from .reference import Reference, is_loopback
-from .trouble import host_in, misled, missing, reason, refused, silent, unusable
+from .trouble import host_in, misled, missing, refused, silent, unusable
 from .waiting import started
 
 INDEXES = ("application/vnd.oci.image.index.v1+json", "application/vnd.docker.distribution.manifest.list.v2+json")
@@ -198,8 +198,9 @@ class Client:
             except TimeoutError:
                 trouble, tried = "the answer doesn't come to an end", "it was given up"
                 break
-            except httpx2.TransportError as error:
-                trouble = reason(error)
+            except httpx2.TransportError as error:  # whose words have no addresses of proxies, which may hold passwords
+                late = isinstance(error, httpx2.TimeoutException)
+                trouble = "no answer in time" if late else str(error) or type(error).__name__
                 continue
             except (httpx2.HTTPError, httpx2.InvalidURL, UnicodeError):
                 raise unusable(image, "it doesn't speak HTTP, or names what isn't an address") from None

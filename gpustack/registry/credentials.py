@@ -98,17 +98,11 @@ class Credentials:
                 raise _unusable(f"{path} can't be read: {getattr(error, 'strerror', None) or 'no UTF-8'}") from None
             yield str(path), _parsed(text, str(path))
 
-    def _files(self) -> Iterator[Path]:
+    def _files(self) -> list[Path]:
         known = self._environment
-        home = known.get("HOME", "")
-        if known.get("REGISTRY_AUTH_FILE"):
-            yield Path(known["REGISTRY_AUTH_FILE"])
-        if known.get("XDG_RUNTIME_DIR"):
-            yield Path(known["XDG_RUNTIME_DIR"]) / "containers" / "auth.json"
-        if known.get("DOCKER_CONFIG"):
-            yield Path(known["DOCKER_CONFIG"]) / "config.json"
-        elif home:
-            yield Path(home) / ".docker" / "config.json"
+        docker = ("DOCKER_CONFIG", "config.json") if known.get("DOCKER_CONFIG") else ("HOME", ".docker/config.json")
+        places = ("REGISTRY_AUTH_FILE", ""), ("XDG_RUNTIME_DIR", "containers/auth.json"), docker
+        return [Path(known[name], file) for name, file in places if known.get(name)]
 
     def _in_config(self, config: Mapping[str, Any], image: Reference, where: str) -> Login | None:
         keys = HUB_NAMES if image.host == DOCKER_HUB else (image.host,)

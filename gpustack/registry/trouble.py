@@ -1,7 +1,5 @@
 """What can't be had of a registry, in words: for the person who asked, without passwords."""
 
-import httpx2
-
 from ..model import InputError, masked
 from ..text.refusals import Texts
 from .credentials import Login
@@ -29,11 +27,6 @@ def misled(error: Exception) -> InputError:
     """The error for an environment by which no connection can be made. SOCKS needs a package that isn't here."""
     said = "a SOCKS proxy can't be used" if isinstance(error, ImportError) else masked(f"{error}")
     return InputError(TEXTS.finding("GPU972", said=said))
-
-
-def reason(error: httpx2.TransportError) -> str:
-    """What went wrong on the way, without addresses of proxies, which may hold passwords."""
-    return "no answer in time" if isinstance(error, httpx2.TimeoutException) else str(error) or type(error).__name__
 
 
 def missing(image: Reference) -> InputError:
