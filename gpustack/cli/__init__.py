@@ -121,7 +121,7 @@ def attempt(words: list[str]) -> int:
 
         lists = [each for each in (LIST, LOCK) if os.path.lexists(each)]
         if lists:
-            import_module(f"{__name__}.trees.git").limit(lists, getattr(options, "base", None))
+            import_module(f"{__name__}.trees.repository").limit(lists, getattr(options, "base", None))
         return int(import_module(f"{__name__}.{options.verb.replace('-', '_')}").run(options))
     except SystemExit as stop:  # argparse, after --help and --version
         return int(stop.code or 0)

@@ -7,13 +7,13 @@ acceptances.yaml in the repository.
 from __future__ import annotations
 
 import argparse
-import datetime
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..model import InputError
+from ..model import Finding, InputError
+from .common import counted
 from .refusals import refusal, said
 from .saving import save
 from .text import printable, say
@@ -42,11 +42,10 @@ def run(options: argparse.Namespace) -> int:
     with compare(options) as compared:
         chosen = select(options.findings, compared.impact)
     old = decode(load_bytes(path, options.acceptances), options.acceptances) if path.exists() else ""
-    contradicted(chosen, old, options)
-    repeated(chosen, compared.used, options)
-    text = appended(
-        old, [entry(effect, options.by, options.until, options.why) for effect in chosen if not effect.accepted]
-    )
+    for wrong in (contradicted(chosen, old, options), repeated(chosen, compared.used, options)):
+        if findings := [*wrong]:
+            raise InputError(*findings)
+    text = appended(old, [entry(effect, options) for effect in chosen if not effect.accepted])
     parsed(text, options.acceptances)
     save(path, text, "the file", "name another one after --acceptances")
     for effect in chosen:
@@ -71,62 +70,54 @@ def select(names: Sequence[str], impact: Impact) -> list[Effect]:
     return [known[name] for name in dict.fromkeys(names)]
 
 
-def contradicted(chosen: Sequence[Effect], text: str, options: argparse.Namespace) -> None:
-    """Raises InputError where TEXT, what stands in the file, accepts one of CHOSEN in other words than OPTIONS do.
+def words(of: AcceptanceSpec | argparse.Namespace) -> tuple[str, str, str]:
+    """Who accepts, until when and why, as an entry or the options say it."""
+    return of.by, str(of.until), " ".join(of.why.split())
+
+
+def contradicted(chosen: Sequence[Effect], text: str, options: argparse.Namespace) -> Iterator[Finding]:
+    """Those of CHOSEN that TEXT, what stands in the file, accepts in other words than OPTIONS do.
 
     An entry is never changed here: its owners see what becomes of what they wrote.
     """
     from ..policy.loading.decisions import parsed
     from ..text.positions import locate
 
-    asked = (options.by, options.until, " ".join(options.why.split()))
     listed = {
         (one.finding, one.before, one.after): (index, one)
         for index, one in enumerate(parsed(text, options.acceptances))
         if one.last >= options.today
     }
-    wrong = []
-    for effect in chosen:
-        if not effect.accepted:
-            continue
+    for effect in (each for each in chosen if each.accepted):
         index, one = listed[effect.id, effect.before, effect.after]
-        if (one.by, one.last, " ".join(one.why.split())) != asked:
+        if words(one) != words(options):
             where = locate(text, options.acceptances, (index,))
-            wrong.append(said("GPU048", "otherwise", where, name=effect.id, words=one.words))
-    if wrong:
-        raise InputError(*wrong)
+            yield said("GPU048", "otherwise", where, name=effect.id, words=one.words)
 
 
-def repeated(chosen: Sequence[Effect], used: Sequence[AcceptanceSpec], options: argparse.Namespace) -> None:
-    """Raises InputError where one of CHOSEN is to be accepted in the words of an entry that is USED."""
-    asked = (options.by, options.until.isoformat(), " ".join(options.why.split()))
-    merged = {
-        (one.finding, one.before, one.after) for one in used if (one.by, one.until, " ".join(one.why.split())) == asked
-    }
-    wrong = [
-        said("GPU048", "used", name=each.id)
-        for each in chosen
-        if not each.accepted and (each.id, each.before, each.after) in merged
-    ]
-    if wrong:
-        raise InputError(*wrong)
+def repeated(
+    chosen: Sequence[Effect], used: Sequence[AcceptanceSpec], options: argparse.Namespace
+) -> Iterator[Finding]:
+    """Those of CHOSEN that are to be accepted in the words of an entry that is USED."""
+    merged = {(one.finding, one.before, one.after) for one in used if words(one) == words(options)}
+    for each in chosen:
+        if not each.accepted and (each.id, each.before, each.after) in merged:
+            yield said("GPU048", "used", name=each.id)
 
 
-def entry(effect: Effect, by: str, until: datetime.date, why: str) -> list[str]:
+def entry(effect: Effect, options: argparse.Namespace) -> list[str]:
     """The lines of an acceptance."""
     import json
 
-    clusters = (
-        f" in {len(effect.clusters)} cluster{'' if len(effect.clusters) == 1 else 's'}" if effect.clusters else ""
-    )
+    clusters = f" in {counted(len(effect.clusters), 'cluster')}" if effect.clusters else ""
     about = "".join(c for c in f"{effect.title}{clusters}" if c.isprintable())
     return [
         f"- finding: {effect.id} # {about}",
         f"  before: {effect.before}",
         f"  after: {effect.after}",
-        f"  by: {json.dumps(by, ensure_ascii=False)}",
-        f"  until: {until.isoformat()}",
-        f"  why: {json.dumps(why, ensure_ascii=False)}",
+        f"  by: {json.dumps(options.by, ensure_ascii=False)}",
+        f"  until: {options.until}",
+        f"  why: {json.dumps(options.why, ensure_ascii=False)}",
     ]
 
 

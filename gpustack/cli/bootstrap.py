@@ -46,7 +46,13 @@ def to_print(plans: Mapping[str, Plan]) -> Mapping[str, Plan]:
     roots = {plan.engine.rooted(plan) for plan in plans.values()}
     if roots == {"beside"} or (len(plans) == 1 and roots != {"shared"}):
         return plans
-    return {"": one_for_all(plans)}
+    needed = {
+        (plan.engine.name, plan.engine.namespace(plan.settings), plan.settings.repository.model_dump_json())
+        for plan in plans.values()
+    }
+    if len(needed) > 1 or roots != {"shared"}:
+        raise InputError(said("GPU039", count=len(plans), names=common.some(plans)))
+    return {"": next(iter(plans.values()))}
 
 
 def document(plan: Plan, cluster: str) -> str:
@@ -66,15 +72,3 @@ def document(plan: Plan, cluster: str) -> str:
     return head + "---\n".join(
         f"# {plan.engine.kinds[body['kind']].says}\n{emit(body)}" for body in roots(plan, cluster)
     )
-
-
-def one_for_all(plans: Mapping[str, Plan]) -> Plan:
-    """The plan that stands for all PLANS, by cluster. Raises InputError where one root can't serve them."""
-    first = next(iter(plans.values()))
-    needed = {
-        (plan.engine.name, plan.engine.namespace(plan.settings), plan.settings.repository.model_dump_json())
-        for plan in plans.values()
-    }
-    if len(needed) > 1 or any(plan.engine.rooted(plan) != "shared" for plan in plans.values()):
-        raise InputError(said("GPU039", count=len(plans), names=common.some(plans)))
-    return first

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..model import Finding, GpustackError, InputError, few
 from . import common
-from .text import as_json, columns_of, folded
+from .text import as_json, columns_of, folded, picked
 
 if TYPE_CHECKING:
     from ..cluster.capacity import PoolCapacity, Range, Total, Unit
@@ -81,8 +81,7 @@ def described(pool: PoolCapacity) -> str:
     """Nodes and GPUs of a pool in words."""
     nodes = "nodes" if pool.nodes is None else f"{ranged(pool.nodes)} {'node' if pool.nodes == (1, 1) else 'nodes'}"
     product = pool.product or "GPU, which the policy doesn't name"
-    gpus = f"{pool.gpus or '?'} x {product}"
-    return f"{nodes} with {gpus}"
+    return f"{nodes} with {pool.gpus or '?'} x {product}"
 
 
 def ranged(count: Range | None) -> str:
@@ -111,10 +110,8 @@ def as_data(name: str, pools: Pools, total: Totals, served: list[Series]) -> dic
         "name": name,
         "pools": [
             {
-                "name": pool.name,
-                "gpuProduct": pool.product,
+                **picked(pool, "name gpuProduct=product nodes gpusPerNode=gpus"),
                 "nodes": bounds(pool.nodes),
-                "gpusPerNode": pool.gpus,
                 "perNode": dict(pool.per_node),
                 "units": {resource: unit_data(unit) for resource, unit in pool.units.items()},
                 "total": {resource: bounds(count) for resource, count in pool.total.items()},
@@ -129,16 +126,15 @@ def as_data(name: str, pools: Pools, total: Totals, served: list[Series]) -> dic
 
 def totals_data(sums: Totals) -> dict[str, Any]:
     """Sums by resource and by what one of it is, and the pools that they are without."""
-    return {
-        name: [
-            {"unit": unit_data(one.unit), **(bounds(one.known) or {}), "without": list(one.without)} for one in every
-        ]
-        for name, every in sums.items()
-    }
+    return {name: [total_data(one) for one in every] for name, every in sums.items()}
+
+
+def total_data(total: Total) -> dict[str, Any]:
+    return {"unit": unit_data(total.unit), **(bounds(total.known) or {}), "without": total.without}
 
 
 def unit_data(unit: Unit) -> dict[str, Any]:
-    return {"gpuProduct": unit.product, "migProfile": unit.profile, "sharedBy": unit.shared_by}
+    return picked(unit, "gpuProduct=product migProfile=profile sharedBy=shared_by")
 
 
 def bounds(count: Range | None) -> dict[str, int] | None:

@@ -42,16 +42,26 @@ def some(names: Iterable[str]) -> str:
     return f"{', '.join(distinct[:12])}{' and more' if len(distinct) > 12 else ''}"
 
 
+def clock() -> datetime.datetime:
+    """The time."""
+    return datetime.datetime.now(datetime.UTC)
+
+
+def moment(time: datetime.datetime) -> str:
+    """TIME, of UTC, as RFC 3339."""
+    return f"{time:%Y-%m-%dT%H:%M:%SZ}"
+
+
 def time_on(today: datetime.date) -> datetime.datetime:
     """The time at which TODAY is looked at: now, or the end of a day that isn't the present one."""
-    now = datetime.datetime.now(datetime.UTC)
+    now = clock()
     return now if now.date() == today else datetime.datetime.combine(today, datetime.time.max, datetime.UTC)
 
 
 def day(text: str) -> datetime.date:
     """The day TEXT; "today" is what it is in UTC."""
     if text == "today":
-        return datetime.datetime.now(datetime.UTC).date()
+        return clock().date()
     try:
         date = datetime.date.fromisoformat(text)
     except ValueError:
@@ -276,7 +286,7 @@ def changed_since(reference: str, fleet: Sequence[Path]) -> list[Path]:
     from ..policy.loading.brought import LOCK
     from ..policy.loading.load import layers_of
     from ..policy.loading.rings import CHANGES, FLEET
-    from .trees.git import Git
+    from .trees.repository import Git
 
     git = Git("--changed-since asks Git which policies differ", "install Git, or name the clusters to render")
     commit = git.commit(reference)

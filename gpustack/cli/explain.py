@@ -23,16 +23,18 @@ def run(options: argparse.Namespace) -> int:
 
     path = common.select_one(options.cluster)
     if options.path == "gpustack":
-        row = renderer(path)
-        return answer(
-            options.format, 0, {"values": [row]}, [Code("gpustack: {value}  {origin}: {where}".format(**row))]
-        )
+        version = renderer(path)
+        line = Code("gpustack: {value}  {origin}: {where}".format(**version))
+        return answer(options.format, 0, {"values": [version]}, [line])
     loaded = load(path, root=Path.cwd())
     try:
         told = explain(loaded, options.path)
     except NotSetError as error:
         return answer(options.format, 0, {"values": []}, [error.findings[0].what])
-    data = [{"path": dotted(row.path), **_row(row.value, row.origin, row.location), **_below(row)} for row in told]
+    data = []
+    for row in told:
+        below = {"overrides": [_row(*each) for each in row.overrides]} if row.overrides else {}
+        data.append({"path": dotted(row.path), **_row(row.value, row.origin, row.location), **below})
     return answer(options.format, 0, {"values": data}, map(Code, lines(told, loaded.name)))
 
 
@@ -89,7 +91,3 @@ def _row(value: Any, origin: Origin, location: Location) -> dict[str, Any]:
 def _kind(origin: Origin) -> str:
     """The sort of part that wrote a value; of a change with the ring that it has come to."""
     return f"change up to the ring {origin.ring}" if origin.ring else origin.kind
-
-
-def _below(row: Explained) -> dict[str, Any]:
-    return {"overrides": [_row(*below) for below in row.overrides]} if row.overrides else {}

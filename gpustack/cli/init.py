@@ -36,14 +36,16 @@ def run(options: argparse.Namespace) -> int:
     try:
         with scratch(folder) as fresh:
             for name, (text, mode) in files.items():
-                write(fresh / name, text, mode)
+                path = fresh / name
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_text(text, encoding="utf-8", newline="\n")
+                path.chmod(mode)
             written = render(fresh, options)
             place(fresh, folder)
-    except OSError as error:
-        raise refused(folder, error) from None
-    say(
-        printable(f"{folder}: {common.counted(len(files) + written, 'file')} written; begin with policies/example.yaml")
-    )
+    except OSError as error:  # nothing is left in it
+        raise OutputError(said("GPU924", "repository", folder=folder, reason=error.strerror or error)) from None
+    count = common.counted(len(files) + written, "file")
+    say(printable(f"{folder}: {count} written; begin with policies/example.yaml"))
     for line in (*left_alone(folder, kept), *not_committed(folder, [*files, f"{options.out}/example"])):
         say(printable(line))
     return 0
@@ -87,13 +89,6 @@ def scratch(folder: Path) -> Iterator[Path]:
         shutil.rmtree(root, ignore_errors=True)
 
 
-def write(path: Path, text: str, mode: int) -> None:
-    """Write TEXT to PATH, which isn't there yet."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(text, encoding="utf-8", newline="\n")
-    path.chmod(mode)
-
-
 def place(fresh: Path, folder: Path) -> None:
     """Put what is in FRESH into FOLDER, in one step where that isn't there; where somebody puts something there in the
     meantime, or the disk is full, it is as before.
@@ -121,11 +116,6 @@ def place(fresh: Path, folder: Path) -> None:
         raise
 
 
-def refused(folder: Path, error: OSError) -> OutputError:
-    """The error for a FOLDER that can't be written, with nothing left in it."""
-    return OutputError(said("GPU924", "repository", folder=folder, reason=error.strerror or error))
-
-
 def render(folder: Path, options: argparse.Namespace) -> int:
     """Render the new policies of FOLDER; returns how many files that are, the index of each cluster included."""
     from ..compiler import fleet
@@ -144,21 +134,15 @@ def made(ci: str) -> dict[str, tuple[str, int]]:
     from .schema import TARGET
 
     files: dict[str, tuple[str, int]] = {}
-    for part in ("common", *([ci] if ci != "none" else [])):
-        for name, path in templates(TEMPLATES / part):
+    for root in (TEMPLATES / part for part in ("common", ci) if part != "none"):
+        for path in sorted(path for path in root.rglob("*") if path.is_file()):
+            name = re.sub(r"(^|/)dot-", r"\1.", path.relative_to(root).as_posix()).removesuffix(".in")
             text = filled(path.read_text(encoding="utf-8"))
             if name.endswith(MORE):
                 text = files[name.removesuffix(MORE)][0] + text
             files[name.removesuffix(MORE)] = (text, 0o755 if text.startswith("#!") else 0o644)
     files[TARGET] = (schema.text(), 0o644)
     return files
-
-
-def templates(root: Path) -> Iterator[tuple[str, Path]]:
-    """The files below ROOT, by the path that they get."""
-    for path in sorted(root.rglob("*")):
-        if path.is_file():
-            yield re.sub(r"(^|/)dot-", r"\1.", path.relative_to(root).as_posix()).removesuffix(".in"), path
 
 
 def filled(text: str) -> str:
@@ -190,12 +174,8 @@ def refuse_existing(folder: Path, files: dict[str, tuple[str, int]]) -> None:
     """Refuse to write over anything, and to set up a second repository around policies."""
     there = [name for name in ("dist", common.POLICIES, *files) if os.path.lexists(folder / name)]
     steps = {str(above) for name in files for above in PurePosixPath(name).parents if above.name}
-    there += [name for name in sorted(steps) if name not in there and in_the_way(folder / name)]
+    ways = ((name, folder / name) for name in sorted(steps) if name not in there and os.path.lexists(folder / name))
+    there += [name for name, path in ways if path.is_symlink() or not path.is_dir()]  # where a folder goes
     if there or (os.path.lexists(folder) and not folder.is_dir()):
         what = f"{folder} has {', '.join(there[:6])} already" if there else f"{folder} is not a folder"
         raise InputError(said("GPU970", what=what))
-
-
-def in_the_way(path: Path) -> bool:
-    """Whether PATH, where a folder goes, is something else."""
-    return os.path.lexists(path) and (path.is_symlink() or not path.is_dir())

@@ -84,16 +84,9 @@ def as_data(profile: MigProfile) -> dict[str, Any]:
     """A profile for --format json."""
     from ..catalog.mig import config_name, resource_name
 
-    return {
-        **picked(profile, "name alias id max"),
-        "computeSlices": profile.slices,
-        "memorySlices": profile.size,
-        "starts": list(profile.starts),
-        "memoryGiB": profile.memory_gib,
-        "multiprocessors": profile.multiprocessors,
-        "resource": resource_name(profile.name),
-        "config": config_name(profile.name),
-    }
+    sizes = picked(profile, "computeSlices=slices memorySlices=size starts memoryGiB=memory_gib multiprocessors")
+    names = {"resource": resource_name(profile.name), "config": config_name(profile.name)}
+    return {**picked(profile, "name alias id max"), **sizes, **names}
 
 
 def planned(gpu: Product, options: argparse.Namespace) -> int:
@@ -105,16 +98,17 @@ def planned(gpu: Product, options: argparse.Namespace) -> int:
         raise InputError(said("GPU026", "placements", gpu=gpu.name))
     reason = mig_solver.explain(gpu.group, wanted)
     if reason is not None:
-        part = argument(mig_solver.largest_part(gpu.group, wanted))
+        largest = mig_solver.largest_part(gpu.group, wanted).as_dict()
+        part = ",".join(f"{name}={count}" for name, count in largest.items())
         raise FindingsError(said("GPU302", reason=reason, part=part))
     complete = mig_solver.completions(gpu.group, wanted)
     rows = [(one, *mig_solver.used(gpu.group, one)) for one in complete]
     if options.format == "json":
         document = {"product": gpu.name, "board": gpu.group, "want": wanted.as_dict(), "bestFirst": BEST}
-        sizes = [{"computeSlices": compute, "memorySlices": memory} for _, compute, memory in rows]
+        keys = ("layout", "computeSlices", "memorySlices", "instances")
         layouts = [
-            {"layout": one.as_dict(), **size, "instances": one.instances}
-            for one, size in zip(complete, sizes, strict=True)
+            dict(zip(keys, (one.as_dict(), compute, memory, one.instances), strict=True))
+            for one, compute, memory in rows
         ]
         print(as_json({"version": 1, **document, "layouts": layouts}))
         return 0
@@ -127,7 +121,8 @@ def planned(gpu: Product, options: argparse.Namespace) -> int:
     from ..review.mig_picture import of_layout, terminal
 
     print(f"\n{terminal([of_layout('the best:', gpu.group, complete[0])])}")
-    print(f"sharing: {{mig: {{layout: {written(complete[0])}}}}}")
+    best = ", ".join(f"{name}: {count}" for name, count in complete[0].as_dict().items())
+    print(f"sharing: {{mig: {{layout: {{{best}}}}}}}")
     return 0
 
 
@@ -149,16 +144,6 @@ def layout(gpu: Product, text: str) -> MigLayout:
     return wanted
 
 
-def written(one: MigLayout) -> str:
-    """A layout as a policy writes it."""
-    return "{" + ", ".join(f"{name}: {count}" for name, count in one.as_dict().items()) + "}"
-
-
-def argument(one: MigLayout) -> str:
-    """A layout as --want takes it."""
-    return ",".join(f"{name}={count}" for name, count in one.as_dict().items())
-
-
 def show(options: argparse.Namespace) -> int:
     from ..policy.loading.load import load
     from ..review import mig_picture
@@ -172,11 +157,9 @@ def show(options: argparse.Namespace) -> int:
     if options.svg:
         save(Path(options.svg), picture, "the picture", "name another file after --svg")
     if options.format == "json":
-        gpus = [
-            {"gpus": one.caption, "what": one.detail, "memorySlices": one.slices}
-            | {"placements": [picked(each, "profile start size") for each in one.placements]}
-            for one in drawings
-        ]
+        gpus = [picked(each, "gpus=caption what=detail memorySlices=slices placements") for each in drawings]
+        for each in gpus:
+            each["placements"] = [picked(one, "profile start size") for one in each["placements"]]
         print(as_json({"version": 1, "cluster": loaded.name, "gpus": gpus}))
     elif drawings:
         print(f"{loaded.name}\n\n{mig_picture.terminal(drawings)}", end="")

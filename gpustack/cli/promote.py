@@ -31,15 +31,10 @@ from .saving import save
 from .text import document, plain, print_findings, printable, say
 
 if TYPE_CHECKING:
-    from .trees.git import Git
+    from .trees.repository import Git
 
 OURS = ("GPU022", "GPU092")
 """What keeps `promote` itself from writing anything."""
-
-
-def clock() -> datetime.datetime:
-    """The time."""
-    return datetime.datetime.now(datetime.UTC)
 
 
 class Fleet:
@@ -47,8 +42,8 @@ class Fleet:
 
     def __init__(self, options: argparse.Namespace) -> None:
         self.options, self.seen = options, evidence.reports(options.verified)
-        self.now = options.now or clock()
-        if self.now > clock() + by_rings.AHEAD and not (options.status or options.no_commit):
+        self.now = options.now or common.clock()
+        if self.now > common.clock() + by_rings.AHEAD and not (options.status or options.no_commit):
             raise refusal("GPU092", "ahead")
         common.select([])  # what can't be a project is refused
         self.rings, self.ring_of, paths = ringed(Path(common.POLICIES), Path.cwd())
@@ -173,7 +168,7 @@ def refuse(fleet: Fleet, change: Change) -> None:
 
 def merged(change: Change) -> datetime.datetime | None:
     """When the branch that is checked out got CHANGE as it is, its hold aside; None where Git doesn't know."""
-    from .trees.git import Git
+    from .trees.repository import Git
 
     def what(data: dict[str, Any]) -> dict[str, Any]:
         return {**data, "rollout": {**(data.get("rollout") or {}), "hold": None}}
@@ -205,7 +200,7 @@ def moved(fleet: Fleet, change: Change, ring: str | None) -> str:
     first, last = sorted(map(fleet.rings.place, (change.rollout.ring, ring)))
     between = fleet.rings.rings[first + 1 : last + 1]
     clusters = {name: path for each in between for name, path in fleet.members[each.name].items()}
-    since = fleet.now.strftime("%Y-%m-%dT%H:%M:%SZ") if ring else None
+    since = common.moment(fleet.now) if ring else None
     what = f"{change.rollout.ring or 'no ring'} to {ring or 'no ring'}"
     return written(fleet, change, {"ring": ring, "since": since}, what, clusters)
 
@@ -265,7 +260,7 @@ def clean(project: Project, clusters: dict[str, Path]) -> Git:
     somebody's work would get into the commit. Or where Git commits another content than is there, which we don't.
     """
     from ..compiler import fleet
-    from .trees.git import Git
+    from .trees.repository import Git
 
     git, out = Git("promote commits", "install Git, or give --no-commit"), project.out
     folders = [common.POLICIES, *(f"{out}/{name}" for name in clusters if Path(out, name).is_dir())]

@@ -23,7 +23,8 @@ from . import common, destination
 from .refusals import said
 from .text import document, plain, print_findings, printable, whole
 from .trees import artifacts, links
-from .trees.git import Git
+from .trees.git import NOWHERE
+from .trees.repository import Git, same
 from .trees.strays import of_render
 
 ENGINES = names()
@@ -106,7 +107,6 @@ def origin(options: argparse.Namespace, cluster: str, files: Collection[str]) ->
 def from_git(folder: Path, files: Collection[str] | None) -> tuple[str, str]:
     """The remote `origin` and, with FILES, the last commit that touched FOLDER; empty where there is no repository."""
     from ..text.programs import work_tree
-    from .trees.git import NOWHERE, Git
 
     top = work_tree(folder.parent)  # Git looks for no other repository on the way there
     if not os.path.lexists(top / ".git"):
@@ -124,8 +124,6 @@ def from_git(folder: Path, files: Collection[str] | None) -> tuple[str, str]:
 
 def last_commit(git: Git, folder: Path, files: Collection[str]) -> str:
     """The last commit that touched FOLDER, which must hold FILES as that commit has them."""
-    from .trees.git import same
-
     full = os.path.abspath(folder)
     head, where = git.head(), git.place(full) or "."
     held = git.entries(head, full) if head else {}

@@ -36,7 +36,7 @@ def run(options: argparse.Namespace) -> int:
     if done is None:
         print("nothing was changed")
         return 0
-    return answer(options.format, done.code, done.data, lines(done))
+    return answer(options.format, 2 if done.made.left else 0, done.data, lines(done))
 
 
 def lines(done: Released) -> Iterator[str]:

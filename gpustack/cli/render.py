@@ -11,7 +11,7 @@ from ..compiler.index import index_data
 from ..model import Finding, InputError
 from . import common
 from .refusals import said
-from .text import document, plain, print_findings
+from .text import document, picked, plain, print_findings
 from .trees import staged
 
 
@@ -54,16 +54,14 @@ def report(outcome: fleet.Outcome, options: argparse.Namespace, out: Path, code:
     print_findings((fleet.also(item) for item in outcome.findings if item.finding.severity != "note"), sys.stderr)
     changed = [change for change in outcome.changes if change.any]
     for change in changed[:20]:
-        print(
-            f"{change.cluster}: {len(change.written)} written, {len(change.removed)} removed, "
-            f"{change.unchanged} unchanged"
-        )
+        written, removed = len(change.written), len(change.removed)
+        print(f"{change.cluster}: {written} written, {removed} removed, {change.unchanged} unchanged")
     if len(changed) > 20:
         print(f"... and {len(changed) - 20} more")
     gone = [change for change in changed if change.gone]
     rendered = common.counted(len(outcome.changes) - len(gone), "cluster")
-    removed = f", {len(gone)} removed" if gone else ""
-    print(f"{rendered} rendered into {out}, {len(changed) - len(gone)} changed{removed}")
+    lost = f", {len(gone)} removed" if gone else ""
+    print(f"{rendered} rendered into {out}, {len(changed) - len(gone)} changed{lost}")
     print_findings((dataclasses.replace(each.finding, severity="warning") for each in outcome.foreign), sys.stderr)
     print_findings(wrong, sys.stderr)
 
@@ -72,17 +70,8 @@ def as_json(code: int, outcome: fleet.Outcome, wrong: Sequence[Finding]) -> str:
     """The document of `render` and `check`; its findings say which clusters they are about, those that are WRONG with
     what lies there are about none.
     """
-    clusters = [
-        {
-            "name": change.cluster,
-            "written": list(change.written),
-            "removed": list(change.removed),
-            "unchanged": change.unchanged,
-        }
-        for change in outcome.changes
-    ]
-    findings = [{**plain(item.finding), "clusters": list(item.clusters)} for item in outcome.findings]
-    findings += [
-        {**plain(finding), "clusters": []} for finding in (*wrong, *(each.finding for each in outcome.foreign))
-    ]
+    clusters = [picked(change, "name=cluster written removed unchanged") for change in outcome.changes]
+    about = [(item.finding, item.clusters) for item in outcome.findings]
+    about += [(each, ()) for each in (*wrong, *(each.finding for each in outcome.foreign))]
+    findings = [{**plain(finding), "clusters": names} for finding, names in about]
     return document(code, findings, clusters=clusters, foreign=[dataclasses.asdict(each) for each in outcome.foreign])

@@ -13,7 +13,7 @@ from ..model import Finding, InputError, Location, OutputError
 from . import common
 from .refusals import refusal, said
 from .saving import save
-from .text import answer
+from .text import answer, picked
 
 if TYPE_CHECKING:
     from ..catalog.definitions import Made
@@ -103,8 +103,8 @@ def title(kind: OwnKind) -> str:
 
 def plain(kind: OwnKind) -> dict[str, Any]:
     """What is told of KIND."""
-    said = {"apiVersion": kind.api_version, "kind": kind.kind, "scope": SCOPES[kind.namespaced]}
-    return {**said, "file": f"{FOLDER}/{kind.file}", "definition": kind.crd, "unchecked": list(kind.unchecked)}
+    said = {"scope": SCOPES[kind.namespaced], "file": f"{FOLDER}/{kind.file}"}
+    return {**picked(kind, "apiVersion=api_version kind"), **said, **picked(kind, "definition=crd unchecked")}
 
 
 def told(done: list[dict[str, Any]], options: argparse.Namespace) -> int:
@@ -174,13 +174,9 @@ def of_schema(body: Mapping[str, Any], options: argparse.Namespace) -> Made:
 
     says = heads_in(body)
     api_version, kind = options.api_version or says[0], options.kind or says[1]
-    if not api_version or not kind or not options.scope:
-        what = [
-            option
-            for option, value in (("--api-version", api_version), ("--kind", kind), ("--scope", options.scope))
-            if not value
-        ]
-        raise SchemaError(f"a JSON schema doesn't say all of its kind: add {' and '.join(what)}")
+    heads = {"--api-version": api_version, "--kind": kind, "--scope": options.scope}
+    if lacks := [option for option, value in heads.items() if not value]:
+        raise SchemaError(f"a JSON schema doesn't say all of its kind: add {' and '.join(lacks)}")
     group, _, version = api_version.rpartition("/")
     return from_schema(body, Heads(group, version, kind, options.scope))
 

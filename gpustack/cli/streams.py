@@ -24,7 +24,9 @@ class LostError(Exception):
 
 
 class Stream(io.TextIOBase):
-    """Writes to the stream UNDER, which is None where the program was started with a closed one."""
+    """Writes to the stream UNDER, which is None where the program was started with a closed one. DESCRIPTOR says which
+    it is: what standard output (1) can't take is LostError, what standard error can't is dropped.
+    """
 
     def __init__(self, under: TextIO | None, descriptor: int) -> None:
         super().__init__()
@@ -32,7 +34,9 @@ class Stream(io.TextIOBase):
 
     def lost(self, error: OSError) -> None:
         """What happens where the system refuses to take text."""
-        raise NotImplementedError
+        if self.descriptor == 1:
+            raise LostError(OSError(error.errno, error.strerror, "standard output")) from error
+        silence(self.descriptor)
 
     def write(self, text: str) -> int:
         try:
@@ -60,21 +64,6 @@ class Stream(io.TextIOBase):
         return self.under.fileno() if self.under is not None else self.descriptor
 
 
-class Output(Stream):
-    """Standard output: what can't be written is LostError."""
-
-    def lost(self, error: OSError) -> None:
-        raise LostError(OSError(error.errno, error.strerror, "standard output")) from error
-
-
-class Comments(Stream):
-    """Standard error: what can't be written is dropped."""
-
-    def lost(self, error: OSError) -> None:
-        del error
-        silence(self.descriptor)
-
-
 def silence(descriptor: int) -> None:
     """Let DESCRIPTOR go nowhere: what is still buffered for it must not fail once more when Python ends."""
     with contextlib.suppress(OSError):
@@ -95,9 +84,9 @@ def guarded() -> Iterator[None]:
             said = stream.isatty() or os.environ.get("PYTHONIOENCODING")
             stream.reconfigure(errors="backslashreplace", encoding=None if said else "utf-8")
     if before[0] is None or isinstance(before[0], io.TextIOWrapper):
-        sys.stdout = Output(before[0], 1)
+        sys.stdout = Stream(before[0], 1)
     if before[1] is None or isinstance(before[1], io.TextIOWrapper):
-        sys.stderr = Comments(before[1], 2)
+        sys.stderr = Stream(before[1], 2)
     try:
         yield
     finally:

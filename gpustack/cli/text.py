@@ -1,6 +1,7 @@
 """Findings as text: place and sentence first, then the line itself, why it matters and what to do."""
 
 import json
+import operator
 import os
 import re
 import shutil
@@ -133,5 +134,7 @@ def plain(finding: Finding) -> dict[str, object]:
 
 
 def picked(item: object, names: str) -> dict[str, Any]:
-    """What ITEM says of itself by NAMES, words; None for what it doesn't have."""
-    return {name: getattr(item, name, None) for name in names.split()}
+    """What ITEM says of itself by NAMES, words or KEY=ATTRIBUTE for what is told by another name; None where it is."""
+    words = (word.partition("=") for word in names.split())
+    pairs = ((key, attribute or key) for key, _, attribute in words)
+    return {key: None if item is None else operator.attrgetter(attribute)(item) for key, attribute in pairs}

@@ -125,7 +125,8 @@ def tell(options: argparse.Namespace, by_source: Mapping[str, Sequence[Finding]]
     grouped = group((name, each) for name, findings in by_source.items() for each in findings)
     grouped.sort(key=lambda item: SEVERITIES.index(item[0].severity))
     lint = Lint(tuple(by_source), tuple(GroupedFinding(each, tuple(names)) for each, names in grouped), False, 1)
-    code = formats.tell(options.format, Report(lint, ("error",), verb, moment(options.looked_at), options.rendered))
+    looked = common.moment(datetime.datetime.fromtimestamp(options.looked_at, datetime.UTC))
+    code = formats.tell(options.format, Report(lint, ("error",), verb, looked, options.rendered))
     if len(by_source) > 1 and options.format == "text":
         width = max(map(len, by_source))
         print(f"{'':<{width}}  errors  warnings  notes")
@@ -159,8 +160,3 @@ def seen(options: argparse.Namespace, expected: Expected, kinds: Sequence[Kind])
     if not state.objects:
         raise refusal("GPU936", "nothing", files=", ".join(options.sources[:3]), space=expected.namespace)
     return state
-
-
-def moment(seconds: float) -> str:
-    """A time of the system's clock as RFC 3339."""
-    return datetime.datetime.fromtimestamp(seconds, datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

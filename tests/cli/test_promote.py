@@ -78,7 +78,7 @@ def saved(project: Project) -> None:
 
 def promote(project: Project, *words: str, now: str = T0) -> Ran:
     """Run promote at the time NOW."""
-    with mock.patch("gpustack.cli.promote.clock", return_value=moment(now)):
+    with mock.patch("gpustack.cli.common.clock", return_value=moment(now)):
         return project.run("promote", *words, "--today", TODAY)
 
 
@@ -89,7 +89,7 @@ def test_a_look_ahead_is_not_committed(small: Project) -> None:
     refused = small.run(*asked)
     assert (refused.code, "GPU092" in refused.err) == (4, True), refused.err
     assert f'since: "{T0}"' in small.folder.joinpath("policies/changes/wave.yaml").read_text(encoding="utf-8")
-    with mock.patch("gpustack.cli.promote.clock", return_value=moment(T2)):
+    with mock.patch("gpustack.cli.common.clock", return_value=moment(T2)):
         assert "as of then" not in small.run(*asked).err
 
 

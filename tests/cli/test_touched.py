@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from gpustack.cli.trees.git import Git
+from gpustack.cli.trees.repository import Git
 from tests.cli.test_foreign import a_file, git, merged
 from tests.project import Project
 

@@ -10,12 +10,11 @@ from urllib.parse import quote
 from ... import __version__
 from ...policy.language.images import digest_of, registry, repository, tag_of
 from ...review.diff.ranges import fold, summary
-from ...review.images.inventory import Image, System
+from ...review.images.inventory import Image
 from ...review.images.lock import Locked, key_of
 from ..common import counted
-from ..text import as_json, printable
+from ..text import as_json, picked, printable
 
-VERSION = 1
 FEW = 4
 """So many clusters, or ranges of them, are named without being counted."""
 
@@ -26,8 +25,9 @@ Locks = Mapping[str, Locked] | None
 
 def written(images: Sequence[Image], clusters: Sequence[str], locks: Locks, how: str) -> str:
     """The IMAGES of CLUSTERS in the format HOW, with a line end at the end."""
-    if how == "json":
-        return as_json(document(images, clusters, locks)) + "\n"
+    if how == "json":  # keys are only ever added
+        listed = [as_data(image, lock_of(image, locks)) for image in images]
+        return as_json({"version": 1, "clusters": clusters, "images": listed}) + "\n"
     if how == "cyclonedx":
         return as_json(bill(images, clusters, locks)) + "\n"
     lines = to_copy(images) if how == "list" else text(images, clusters, locks)
@@ -35,21 +35,11 @@ def written(images: Sequence[Image], clusters: Sequence[str], locks: Locks, how:
 
 
 def to_copy(images: Sequence[Image]) -> Iterator[str]:
-    """What must be copied to run without the internet: where from, and where to; twice the same where there is no
-    mirror.
-    """
-    for image in images:
-        yield f"{fetched(image.source)} {stored(image.reference)}"
-
-
-def fetched(reference: str) -> str:
-    """REFERENCE with the digest alone where it has a tag too: no program that copies takes both."""
-    return f"{repository(reference)}@{digest_of(reference)}" if digest_of(reference) else reference
-
-
-def stored(reference: str) -> str:
-    """REFERENCE with the tag alone where it has a digest too, which it keeps as a copy."""
-    return reference.partition("@")[0] if tag_of(reference) else reference
+    """What must be copied to run without the internet: where from, and where to; twice the same without a mirror."""
+    for image in images:  # no program that copies takes a tag and a digest; a copy keeps its digest under the tag
+        source, target, digest = image.source, image.reference, digest_of(image.source)
+        fetched = f"{repository(source)}@{digest}" if digest else source
+        yield f"{fetched} {target.partition('@')[0] if tag_of(target) else target}"
 
 
 def lock_of(image: Image, locks: Locks) -> Locked | None:
@@ -65,7 +55,8 @@ def text(images: Sequence[Image], clusters: Sequence[str], locks: Locks) -> Iter
         if image.reference != image.source:
             yield f"  mirror: {image.reference}"
         if image.systems:
-            yield f"  built for: {', '.join(described(system) for system in image.systems)}"
+            built = (f"{each.os} with kernel {each.kernel}" if each.kernel else each.os for each in image.systems)
+            yield f"  built for: {', '.join(built)}"
         if image.platforms:
             yield f"  needed on: {', '.join(image.platforms)}"
         if locks is not None:
@@ -84,42 +75,19 @@ def text(images: Sequence[Image], clusters: Sequence[str], locks: Locks) -> Iter
     yield f"{counted(len(images), 'image')} in {counted(total, 'cluster')}"
 
 
-def described(system: System) -> str:
-    """What a driver image was built for, in words."""
-    return f"{system.os} with kernel {system.kernel}" if system.kernel else system.os
-
-
-def document(images: Sequence[Image], clusters: Sequence[str], locks: Locks) -> dict[str, Any]:
-    """For programs; keys are only ever added."""
-    listed = [as_data(image, lock_of(image, locks)) for image in images]
-    return {"version": VERSION, "clusters": list(clusters), "images": listed}
-
-
 def as_data(image: Image, locked: Locked | None) -> dict[str, Any]:
+    systems, uses = image.systems.items(), image.uses.items()
+    used = {use: picked(use, "kind namespace name path=place pulled") for use in image.uses}
     return {
-        "source": image.source,
-        "reference": image.reference,
+        **picked(image, "source reference"),
         "registry": registry(image.source) or None,
         "repository": repository(image.source),
         "tag": tag_of(image.source) or None,
         "digest": digest_of(image.reference) or None,
-        "systems": [
-            {"os": system.os, "kernel": system.kernel or None, "clusters": list(names)}
-            for system, names in image.systems.items()
-        ],
-        "platforms": [{"platform": name, "clusters": list(names)} for name, names in image.platforms.items()],
+        "systems": [{"os": each.os, "kernel": each.kernel or None, "clusters": names} for each, names in systems],
+        "platforms": [{"platform": name, "clusters": names} for name, names in image.platforms.items()],
         "locked": {"digest": locked.digest, "platforms": dict(sorted(locked.platforms.items()))} if locked else None,
-        "uses": [
-            {
-                "kind": use.kind,
-                "namespace": use.namespace or None,
-                "name": use.name,
-                "path": use.place,
-                "pulled": use.pulled,
-                "clusters": list(names),
-            }
-            for use, names in image.uses.items()
-        ],
+        "uses": [{**used[use], "namespace": use.namespace or None, "clusters": names} for use, names in uses],
     }
 
 
@@ -164,10 +132,8 @@ def component(ref: str, images: Sequence[Image], locks: Locks) -> dict[str, Any]
     if digest := digest_of(source) or (next(iter(locked)) if len(locked) == 1 else ""):
         made["hashes"] = [{"alg": "SHA-256", "content": digest.partition(":")[2]}]
     properties = [("gpustack:mirror", image.reference) for image in images if image.reference != source]
-    properties += [
-        (f"gpustack:{name}", value)
-        for name, value in dict.fromkeys(facts(system) for image in images for system in image.systems)
-    ]
+    built = dict.fromkeys((each.os, each.kernel) for image in images for each in image.systems)
+    properties += [("gpustack:kernel", f"{os} {kernel}") if kernel else ("gpustack:os", os) for os, kernel in built]
     if len(locked) == 1:
         platforms = next(iter(locked.values())).platforms
         properties += [(f"gpustack:digest:{name}", digest) for name, digest in sorted(platforms.items())]
@@ -176,16 +142,10 @@ def component(ref: str, images: Sequence[Image], locks: Locks) -> dict[str, Any]
     return made
 
 
-def facts(system: System) -> tuple[str, str]:
-    """What a driver image was built for, as a property."""
-    return ("kernel", f"{system.os} {system.kernel}") if system.kernel else ("os", system.os)
-
-
 def package_url(reference: str) -> str:
     """REFERENCE as a package URL of the type oci: the digest is its version, registry and tag are qualifiers."""
-    name = repository(reference)
-    digest = digest_of(reference)
-    qualifiers: Mapping[str, str] = {"repository_url": name, "tag": tag_of(reference)}
+    name, digest = repository(reference), digest_of(reference)
+    qualifiers = {"repository_url": name, "tag": tag_of(reference)}
     asked = "&".join(f"{key}={quote(value, safe='/')}" for key, value in qualifiers.items() if value)
     version = f"@{quote(digest, safe='')}" if digest else ""
     return f"pkg:oci/{name.rpartition('/')[2]}{version}?{asked}"

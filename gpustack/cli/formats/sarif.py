@@ -56,14 +56,13 @@ def result(item: GroupedFinding, ids: Sequence[str]) -> Object:
     more = (("Why", finding.why), ("Do", finding.remedy))
     said = [also(item).what, *(f"{word}: {text}" for word, text in more if text)]
     file = finding.location.file if finding.location else ""
+    fingerprint = digest(finding.rule, whole(file), finding.path, whole(finding.what))[:32]
     made: Object = {
         "ruleId": finding.rule,
         "ruleIndex": ids.index(finding.rule),
         "level": finding.severity,
         "message": {"text": "\n".join(said)},
-        "partialFingerprints": {
-            "finding/v1": digest(finding.rule, whole(file), finding.path, whole(finding.what))[:32]
-        },
+        "partialFingerprints": {"finding/v1": fingerprint},
         "properties": {"clusters": list(item.clusters)},
     }
     place: Object = {"physicalLocation": physical(finding.location)} if finding.location else {}

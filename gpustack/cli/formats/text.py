@@ -1,15 +1,14 @@
 """For people: every finding with its line, and a last line that counts."""
 
 from ...compiler.judge import also
+from ..common import counted
 from ..text import text
 from . import Report
-
-WORDS = {"error": "errors", "warning": "warnings", "note": "notes", "waived": "waived"}
 
 
 def write(report: Report) -> str:
     """The findings, then one line with how many there are."""
-    clusters = len(report.lint.clusters)
-    counts = [f"{count} {name if count == 1 else WORDS[name]}" for name, count in report.counts.items() if count]
-    last = f"{clusters} cluster{'' if clusters == 1 else 's'}: {', '.join(counts) or 'nothing to say'}"
+    known = ((name, count) for name, count in report.counts.items() if count)
+    counts = [f"{count} waived" if name == "waived" else counted(count, name) for name, count in known]
+    last = f"{counted(len(report.lint.clusters), 'cluster')}: {', '.join(counts) or 'nothing to say'}"
     return "\n".join([*(text(also(item)) for item in report.lint.findings), last]) + "\n"

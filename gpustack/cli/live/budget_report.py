@@ -4,12 +4,12 @@ Solves: that a PodDisruptionBudget allows nobody to go, or a pod takes two hours
 roll-out, node by node. Every node is asked here as if it had its turn now, by the reconciler's own code.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from ...reconciler.core.view import View
 from ..common import counted
-from .plan import SHOWN, head, some
+from .plan import SHOWN, folded, head, some
 from .reading import Look
 
 SLOW = 300
@@ -49,22 +49,15 @@ def lines(budget: dict[str, Any]) -> Iterator[str]:
     """The report as a person reads it."""
     yield from head(budget)
     nodes = budget["nodes"]
-    blocked: dict[str, list[str]] = {}
-    for each in nodes:
-        for text in each["blockers"]:
-            blocked.setdefault(text, []).append(each["node"])
+    blocked = folded((each["node"], text) for each in nodes for text in each["blockers"])
     if blocked:
         yield "can't be emptied"
-    for text, names in blocked.items():
-        yield f"  {some(names)}: {text}"
-    awaited = [(pod, each["node"]) for each in nodes for pod in each["waitsFor"]]
-    if awaited:
-        yield "waited for until they have ended"
-    yield from _some(f"{pod} on {node}" for pod, node in awaited)
+    yield from (f"  {some(names)}: {text}" for text, names in blocked.items())
+    awaited = [f"{pod} on {each['node']}" for each in nodes for pod in each["waitsFor"]]
+    yield from _first("waited for until they have ended", awaited)
     slow = sorted(((one["seconds"], one["pod"], each["node"]) for each in nodes for one in each["slow"]), reverse=True)
-    if slow:
-        yield f"pods that may take more than {SLOW} s to end"
-    yield from _some(f"{pod} on {node}: {seconds} s" for seconds, pod, node in slow)
+    told = [f"{pod} on {node}: {seconds} s" for seconds, pod, node in slow]
+    yield from _first(f"pods that may take more than {SLOW} s to end", told)
     unread = [each["node"] for each in nodes if not each["podsKnown"] or not each["tried"] or each["unknown"]]
     if unread:
         yield f"not known: {some(unread)}"
@@ -73,9 +66,8 @@ def lines(budget: dict[str, Any]) -> Iterator[str]:
     yield "nothing was changed"
 
 
-def _some(texts: Iterable[str]) -> Iterator[str]:
-    """The first of TEXTS, a line each, and how many more there are."""
-    every = list(texts)
-    yield from (f"  {text}" for text in every[:SHOWN])
-    if len(every) > SHOWN:
-        yield f"  and {len(every) - SHOWN} more"
+def _first(title: str, texts: Sequence[str]) -> Iterator[str]:
+    """The first of TEXTS below their TITLE, a line each, and how many more there are; nothing where there are none."""
+    yield from (title, *(f"  {text}" for text in texts[:SHOWN])) if texts else ()
+    if len(texts) > SHOWN:
+        yield f"  and {len(texts) - SHOWN} more"

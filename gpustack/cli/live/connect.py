@@ -6,13 +6,14 @@ import argparse
 import asyncio
 import difflib
 import os
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from ...model import InputError
 from ...text import programs
+from ..common import some
 from ..refusals import refusal
 
 if TYPE_CHECKING:
@@ -88,15 +89,12 @@ def at_once(
     return asyncio.run(every())
 
 
-def waited(work: Awaitable[T]) -> T:
+def waited(work: Coroutine[Any, Any, T]) -> T:
     """What WORK comes to, with errors of the API server in words."""
     from ...reconciler.shell.cluster import ApiError
 
-    async def awaited() -> T:
-        return await work
-
     try:
-        return asyncio.run(awaited())
+        return asyncio.run(work)
     except ApiError as error:
         raise told(error) from None
 
@@ -120,8 +118,7 @@ async def client(options: argparse.Namespace) -> AsyncIterator[Cluster]:
 
 
 def configuration(kubeconfig: str, context: str, *, files: bool) -> SingleConfig:
-    """The cluster's address and how to log in; inside a pod without a file, those of its ServiceAccount. FILES: whether
-    the verb can look at files instead."""
+    """The cluster's address and login; inside a pod without a file, its ServiceAccount's. FILES would do instead."""
     from ...reconciler.shell.client import configuration, contexts
     from ...reconciler.shell.cluster import Unreachable
 
@@ -188,8 +185,7 @@ def unknown(kind: str, name: str, known: Iterable[str], has: str = "there are") 
     """The error for a NAME that no object of KIND has, with the nearest of those that are KNOWN."""
     names = sorted(set(known))
     near = difflib.get_close_matches(name, names, n=3)
-    listed = ", ".join(names[:12]) + (" and more" if len(names) > 12 else "")
-    words = {"kind": kind, "name": repr(name), "has": has, "listed": listed, "near": " or ".join(near)}
+    words = {"kind": kind, "name": repr(name), "has": has, "listed": some(names), "near": " or ".join(near)}
     return refusal("GPU934", "near" if near else "unknown" if names else "none", **words)
 
 

@@ -21,11 +21,6 @@ class Gap:
     lines: tuple[str, ...]
     nodes: list[str] = field(default_factory=list)
 
-    @property
-    def data(self) -> dict[str, Any]:
-        """For --format json."""
-        return {"policy": self.near, "nodes": self.nodes, "lacks": list(self.lacks), "lines": list(self.lines)}
-
 
 def gaps(look: Look) -> list[Gap]:
     """What is not covered, nodes with the same remedy together."""
@@ -48,24 +43,16 @@ def _gap(look: Look, view: View) -> Gap | None:
         name = near.name if near else ""
         lacks = [f"NodePolicy {name} is for nodes with {_key(wanted, view, key)}" for key in _differ(wanted, view)]
         return Gap(name, tuple(lacks), tuple(_lines(near, view, _differ(wanted, view))))
-    keys: dict[str, None] = {}
-    lacks = []
-    for name, selector in _selectors(look, policy):
-        differ = [key for key in _differ(selector, view) if key.startswith(node_keys.FEATURES)]
-        keys.update(dict.fromkeys(differ))
-        lacks += [f"DaemonSet {name} is for nodes with {_key(selector, view, key)}" for key in differ]
+    names = [each.name for each in policy.spec.driver.daemonSets] if policy.spec.driver else []
+    differ, lacks = list[str](), list[str]()
+    for each in (one.object for one in look.known.driver_sets if one.object.name in names):
+        selector = each.spec.template.spec.nodeSelector
+        differ += (own := [key for key in _differ(selector, view) if key.startswith(node_keys.FEATURES)])
+        lacks += [f"DaemonSet {each.name} is for nodes with {_key(selector, view, key)}" for key in own]
     if not lacks:
-        names = ", ".join(each.name for each in policy.spec.driver.daemonSets) if policy.spec.driver else ""
-        lacks = [f"the cluster has no DaemonSet {names or 'for a driver'}: sync the stage `driver`"]
+        lacks = [f"the cluster has no DaemonSet {', '.join(names) or 'for a driver'}: sync the stage `driver`"]
         return Gap(policy.name, tuple(lacks), () if names else tuple(_lines(policy, view, [])))
-    return Gap(policy.name, tuple(lacks), tuple(_lines(policy, view, list(keys))))
-
-
-def _selectors(look: Look, policy: NodePolicy) -> Iterator[tuple[str, Mapping[str, str]]]:
-    names = {each.name for each in policy.spec.driver.daemonSets} if policy.spec.driver else set()
-    for each in look.known.driver_sets:
-        if each.object.name in names:
-            yield each.object.name, each.object.spec.template.spec.nodeSelector
+    return Gap(policy.name, tuple(lacks), tuple(_lines(policy, view, differ)))
 
 
 def _differ(wanted: Mapping[str, str], view: View) -> list[str]:

@@ -11,7 +11,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from ...api.node_policy import NodePolicy
-from ..common import counted
+from ..common import counted, moment
 from .reading import Look
 
 if TYPE_CHECKING:
@@ -29,8 +29,7 @@ def data(look: Look, shares: Sequence[Share]) -> list[dict[str, Any]]:
         due = [each for each in look.outlook.order if each.policy is policy and not each.due.install]
         if not due:
             continue
-        own = {policy.name, "the fleet"}
-        room = min(min(each.parallel, each.limit) for each in shares if each.name in own)
+        room = min(min(each.parallel, each.limit) for each in shares if each.name in {policy.name, "the fleet"})
         seconds = max((longest(policy, each) for each in due), key=lambda each: float("inf") if each is None else each)
         entry = {"policy": policy.name, "nodes": len(due), "atATime": min(room, len(due)), "secondsEach": seconds}
         first = policy.spec.upgrade.firstAlone and any(not each.due.restart_only for each in due)
@@ -39,8 +38,7 @@ def data(look: Look, shares: Sequence[Share]) -> list[dict[str, Any]]:
 
 
 def longest(policy: NodePolicy, candidate: Candidate) -> int | None:
-    """The seconds after which an operation on the node of CANDIDATE has ended or failed; None where it may wait without
-    end for pods."""
+    """Seconds until an operation on the node of CANDIDATE has ended or failed; None where it may wait for ever."""
     spec, what = policy.spec, candidate.due
     upgrade, deadlines = spec.upgrade, spec.deadlines
     limits = [] if what.restart_only else [upgrade.podDeletion.timeoutSeconds]
@@ -79,7 +77,7 @@ def end(
         nodes -= 1 if soak or (first and not number) else room
         done += span(seconds)
         if nodes <= 0:
-            return {"windows": used if all_of else None, "doneBy": done.strftime("%Y-%m-%dT%H:%M:%SZ")}
+            return {"windows": used if all_of else None, "doneBy": moment(done)}
         done += soak
     return never
 
@@ -89,14 +87,9 @@ def line(each: dict[str, Any]) -> str:
     how = f"{each['policy']}: {counted(each['nodes'], 'node')}, {each['atATime']} at a time"
     if each["secondsEach"] is None:
         return f"{how}; how long each takes isn't limited"
-    how += f", each {span_text(each['secondsEach'])} at the most"
+    hours, minutes = divmod(-(-each["secondsEach"] // 60), 60)
+    how += f", each{f' {hours} h' if hours else ''}{f' {minutes} min' if minutes else ''} at the most"
     if each["doneBy"] is None:
         return f"{how}; no end can be told"
     within = f" in {counted(each['windows'], 'window')}" if each["windows"] else ""
     return f"{how}; done{within} by {each['doneBy'][:16]}Z at the latest"
-
-
-def span_text(seconds: int) -> str:
-    """2 h 5 min."""
-    hours, minutes = divmod(-(-seconds // 60), 60)
-    return " ".join(text for text in (f"{hours} h" if hours else "", f"{minutes} min" if minutes else "") if text)

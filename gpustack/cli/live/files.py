@@ -22,8 +22,9 @@ from pathlib import Path
 from tempfile import mkdtemp
 from typing import TYPE_CHECKING, Any
 
-from ...model import InputError
+from ...model import InputError, children
 from ...text.regular import open_regular, read_regular
+from ..common import clock
 from ..refusals import refusal
 from . import synced
 
@@ -50,7 +51,7 @@ TELLING = {
 
 @dataclass
 class Dump:
-    """What the files hold. `missing` says, in words, what the answer is poorer for."""
+    """What the files hold."""
 
     cluster: Stored
     namespace: str = ""
@@ -71,12 +72,13 @@ class Dump:
 
 def load(sources: list[str]) -> Dump:
     """Read files and folders. Refused where nodes or policies are missing, or an object can't be read."""
-    from ...reconciler.memory.eviction import Stored
+    from ...reconciler.memory.eviction import BUDGETS, Stored
     from ...reconciler.memory.server import Server
-    from ...reconciler.shell.cluster import POLICIES
+    from ...reconciler.shell import cluster
 
-    dump = Dump(Stored(Server(now=datetime.now(UTC).replace(microsecond=0))))
-    known = kinds()
+    dump = Dump(Stored(Server(now=clock().replace(microsecond=0))))
+    every = [*(each for each in vars(cluster).values() if isinstance(each, cluster.Kind)), BUDGETS]
+    known = {(kind.group, kind.name): kind for kind in every}
     late = []  # what is rendered goes over what is there, whichever file is named first
     for path in dict.fromkeys(path for source in sources for path in files(Path(source))):
         for body in objects(path):
@@ -87,21 +89,13 @@ def load(sources: list[str]) -> Dump:
                 put(dump, kind, body, path)
     for kind, body, path in late:
         put(dump, kind, body, path)
-    dump.rendered = [str(body["metadata"]["name"]) for kind, body, _ in late if kind.name == POLICIES.name]
-    synced.prune(dump.cluster.server, POLICIES, dump.rendered)
+    policies = cluster.POLICIES
+    dump.rendered = [str(body["metadata"]["name"]) for kind, body, _ in late if kind.name == policies.name]
+    synced.prune(dump.cluster.server, policies, dump.rendered)
     for name, plural in NEEDED.items():
         if not dump.kinds[name]:
-            raise refusal("GPU936", "no policy" if name == POLICIES.name else "none", kind=name, plural=plural)
+            raise refusal("GPU936", "no policy" if name == policies.name else "none", kind=name, plural=plural)
     return dump
-
-
-def kinds() -> dict[tuple[str, str], Kind[Any]]:
-    """The kinds that count, by API group and name."""
-    from ...reconciler.memory.eviction import BUDGETS
-    from ...reconciler.shell import cluster
-
-    known = [each for each in vars(cluster).values() if isinstance(each, cluster.Kind)]
-    return {(kind.group, kind.name): kind for kind in (*known, BUDGETS)}
 
 
 def files(source: Path) -> Iterator[Path]:
@@ -179,9 +173,7 @@ def values(value: Any, known: dict[int, int]) -> int:
         return 1
     if id(value) not in known:
         known[id(value)] = MOST_VALUES + 1
-        known[id(value)] = 1 + sum(
-            values(each, known) for each in (value.values() if isinstance(value, dict) else value)
-        )
+        known[id(value)] = 1 + sum(values(each, known) for _, each in children(value))
     return known[id(value)]
 
 

@@ -113,9 +113,9 @@ class Runner:
         """Carry out STEP, and wait until the cluster shows it done. What only others can do is said and waited for."""
         self.tell(f"{step.title}: {step.seen}")
         ends, rounds = self.elector.clock.monotonic() + self.until, 0
-        if not step.acts and not step.refused:
-            for line in ("this can't be done from here; it goes on once you have done it:", *step.commands):
-                self.tell(f"  {line}")
+        by_hand = ("this can't be done from here; it goes on once you have done it:", *step.commands)
+        for line in by_hand if not step.acts and not step.refused else ():
+            self.tell(f"  {line}")
         while step.state not in {"done", "not needed"}:
             late = self.elector.clock.monotonic() > ends
             if step.refused or rounds == ROUNDS or late:
@@ -181,9 +181,8 @@ class Runner:
         """Add what is MADE in STEP to the record. Raises Conflict where somebody else writes it."""
         head = {"at": self.elector.clock.now().strftime(TIME), "by": self.who, "step": step}
         text = json.dumps([{**head, **each} for each in made], separators=(",", ":"))
-        records = (
-            await self.cluster.list(CONFIG_MAPS, Selection(self.namespace, fields=f"metadata.name={RECORD}"))
-        ).items
+        ours = Selection(self.namespace, fields=f"metadata.name={RECORD}")
+        records = (await self.cluster.list(CONFIG_MAPS, ours)).items
         meta = {"resourceVersion": records[0].metadata.resourceVersion} if records else {"name": RECORD}
         body = {"metadata": meta, "data": {f"{len(records[0].data) if records else 0:06}": text}}
         if records:

@@ -4,15 +4,12 @@ An object that looks otherwise than it is rendered may be what an apply comes to
 amounts in its own way, and webhooks change images. A dry run of that apply tells, where the login may patch.
 """
 
-from __future__ import annotations
-
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from ...api.expectations import Expectation, Kind, kind_of
 from ...live.objects import UP, differences
 from ...live.state import State, look, name_of, raw
-from ...model import Body
 from ...reconciler.shell.cluster import ApiError
 
 ANEW = ("managedFields", "resourceVersion", "generation")
@@ -26,21 +23,16 @@ async def looked_at(cluster: Any, expected: Expectation, kinds: Sequence[Kind], 
         kind, live = kind_of(body), state.find(body)
         if kind in state.objects and live is not None and any(differences(body, live)):
             try:
-                made = await cluster.apply(
-                    raw(kind), live["metadata"]["name"], body, namespace=kind.namespace, dry_run=True
-                )
+                name = live["metadata"]["name"]
+                made = (await cluster.apply(raw(kind), name, body, namespace=kind.namespace, dry_run=True)).body
             except ApiError:  # it may not, or can't: then it is as it looks
                 continue
-            if not any(differences(_kept(made.body), live)):
+            metadata = {key: value for key, value in made["metadata"].items() if key not in ANEW}
+            if not any(differences({**made, "metadata": metadata}, live)):
                 state.settled.add((kind, name_of(body)))
     if prometheus:
         state.prometheus = await _said(cluster, prometheus, expected.namespace)
     return state
-
-
-def _kept(body: Mapping[str, Any]) -> Body:
-    metadata = {key: value for key, value in body["metadata"].items() if key not in ANEW}
-    return {**body, "metadata": metadata}
 
 
 async def _said(cluster: Any, prometheus: str, namespace: str) -> dict[str, Any]:

@@ -5,10 +5,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from ...model import few
 from ..common import counted
+from ..text import picked
 from . import estimates
 from .reading import Look
 
@@ -16,15 +17,22 @@ if TYPE_CHECKING:
     from ...reconciler.core.admission import Candidate
     from ...reconciler.core.budget import Share
 
+K = TypeVar("K")
+
 SHOWN = 8
 """How many pods or nodes a line of text names; JSON has all."""
 
 
 def data(look: Look) -> dict[str, Any]:
-    """The plan for --format json."""
-    waits, shares = look.waits, budgets(look)
-    order = [_turn(look, candidate, waits.get(candidate.view.name, [])) for candidate in look.outlook.order]
-    due = {candidate.view.name for candidate in look.outlook.order}
+    """The plan for --format json: the limits before anything begins, turns, and in words all that a pass would do."""
+    from ...reconciler.core.actions import Decision
+    from ...reconciler.core.budget import Budget
+    from ...reconciler.shell.report import describe
+
+    waits, outlook = look.waits, look.outlook
+    shares = Budget(outlook.views, look.known.policies, look.known.admitting).shares
+    order = [_turn(look, candidate, waits.get(candidate.view.name, [])) for candidate in outlook.order]
+    due = {candidate.view.name for candidate in outlook.order}
     return {
         **look.head,
         "budgets": [_budget(share) for share in shares],
@@ -32,55 +40,28 @@ def data(look: Look) -> dict[str, Any]:
         "order": order,
         "underWay": [
             {
-                "node": view.name,
-                "operation": view.operation.kind,
+                **picked(view, "node=name operation=operation.kind target=operation.target phase=operation.phase"),
                 "target": str(view.operation.target),
-                "phase": view.operation.phase,
                 "why": [text for _, text in waits.get(view.name, [])],
             }
-            for view in look.outlook.views
+            for view in outlook.views
             if view.operation is not None and view.name not in due
         ],
         "waits": [
-            {"node": wait.node, "policy": wait.policy or None, "reason": wait.kind, "message": wait.message}
-            for wait in look.outlook.decision.waits
+            {**picked(wait, "node policy reason=kind message"), "policy": wait.policy or None}
+            for wait in outlook.decision.waits
         ],
-        "actions": actions(look),
+        "actions": list(describe(Decision(tuple(look.actions)))),
     }
-
-
-def actions(look: Look) -> list[str]:
-    """Everything that a pass would do now, in words."""
-    from ...reconciler.core.actions import Decision
-    from ...reconciler.shell.report import describe
-
-    return list(describe(Decision(tuple(look.actions))))
-
-
-def budgets(look: Look) -> list[Share]:
-    """The limits as they are before anything begins."""
-    from ...reconciler.core.budget import Budget
-
-    return Budget(look.outlook.views, look.known.policies, look.known.admitting).shares
 
 
 def _budget(share: Share) -> dict[str, Any]:
     from ...reconciler.core.budget import NO_LIMIT
 
-    parallel = None if share.parallel == NO_LIMIT else share.parallel
-    return {
-        "of": share.name,
-        "underWay": share.busy,
-        "maxParallel": parallel,
-        "unavailable": len(share.down),
-        "maxUnavailable": share.limit,
-        "left": left(share),
-    }
-
-
-def left(share: Share) -> int:
-    """How many more nodes may be taken."""
-    return max(min(share.parallel - share.busy, share.limit - len(share.down)), 0)
+    parallel, down = None if share.parallel == NO_LIMIT else share.parallel, len(share.down)
+    left = max(min(share.parallel - share.busy, share.limit - down), 0)  # how many more nodes may be taken
+    said = {"of": share.name, "underWay": share.busy, "maxParallel": parallel, "unavailable": down}
+    return {**said, "maxUnavailable": share.limit, "left": left}
 
 
 def _turn(look: Look, candidate: Candidate, waits: list[tuple[str, str]]) -> dict[str, Any]:
@@ -89,13 +70,11 @@ def _turn(look: Look, candidate: Candidate, waits: list[tuple[str, str]]) -> dic
     from ...reconciler.core.view import uses_of
 
     view, what = candidate.view, candidate.due
-    listed = look.known.pods.get(view.name)
+    listed, check = look.known.pods.get(view.name), look.known.prechecks.get(view.name)
+    uses, selector = uses_of(look.known, view), candidate.policy.spec.upgrade.waitForCompletion.podSelector
     moves = what.restart_only or what.install or what.target.health == "cordon"
-    using = [] if moves or listed is None else pods.to_evict(listed, uses_of(look.known, view))
-    check = look.known.prechecks.get(view.name)
-    selector = candidate.policy.spec.upgrade.waitForCompletion.podSelector
-    waits_for_nobody = what.install or what.health
-    awaited = [] if waits_for_nobody else pods.awaited(listed or (), selector, uses_of(look.known, view))
+    using = [] if moves or listed is None else pods.to_evict(listed, uses)
+    awaited = [] if what.install or what.health else pods.awaited(listed or (), selector, uses)
     return {
         "node": view.name,
         "policy": candidate.policy.name,
@@ -139,17 +118,17 @@ def lines(told: dict[str, Any]) -> Iterator[str]:
     rest = [wait for wait in told["waits"] if wait["node"] not in known]
     if rest:
         yield "nothing to do, for a reason"
-    for (reason, message), nodes in folded((wait["node"], (wait["reason"], wait["message"])) for wait in rest):
+    for (reason, message), nodes in folded((wait["node"], (wait["reason"], wait["message"])) for wait in rest).items():
         yield f"  {some(nodes)}: {reason}: {message}"
     yield "nothing was changed"
 
 
-def folded(whys: Iterable[tuple[str, tuple[str, str]]]) -> Iterator[tuple[tuple[str, str], list[str]]]:
-    """Each reason and message once, with the nodes that wait for it."""
-    waiting: dict[tuple[str, str], list[str]] = {}
+def folded(whys: Iterable[tuple[str, K]]) -> dict[K, list[str]]:
+    """Each of WHYS once, with the nodes that wait for it."""
+    waiting: dict[K, list[str]] = {}
     for node, why in whys:
         waiting.setdefault(why, []).append(node)
-    yield from waiting.items()
+    return waiting
 
 
 def head(told: dict[str, Any]) -> Iterator[str]:
@@ -158,14 +137,13 @@ def head(told: dict[str, Any]) -> Iterator[str]:
         yield f"{told['leader']} leads in namespace {told['namespace']}"
     if told["paused"]:
         yield f"the fleet is paused: {told['paused']}"
-    for note in told["notes"]:
-        yield f"note: {note}"
+    yield from (f"note: {note}" for note in told["notes"])
 
 
 def aim(operation: dict[str, Any]) -> str:
     """What is done, and to what end where there is one beyond it: an installation without a driver has none."""
     target = operation["target"]
-    return f"{operation['operation']}" + ("" if target == "-" else f" to {target}")
+    return f"{operation['operation']}{'' if target == '-' else f' to {target}'}"
 
 
 def turns_lines(first: int, turns: Sequence[dict[str, Any]]) -> Iterator[str]:
@@ -187,8 +165,7 @@ def turn_lines(number: int, turns: Sequence[dict[str, Any]]) -> Iterator[str]:
     how = ", restarts the driver and moves nobody" if turn["restartOnly"] else ""
     numbers = f"{number}" if last == number else f"{number}-{last}"
     yield f"  {numbers}. {some(each['node'] for each in turns)} ({turn['policy']}): {aim(turn)}{how}"
-    for wait in turn["waits"]:
-        yield f"     waits ({wait['reason']}): {wait['message']}"
+    yield from (f"     waits ({wait['reason']}): {wait['message']}" for wait in turn["waits"])
     for key, what in (("waitsFor", "waits first for"), ("evicts", "evicts")):
         if pods := [pod for each in turns for pod in each[key]]:
             yield f"     {what} {counted(len(pods), 'pod')}: {some(pods)}"
@@ -196,8 +173,7 @@ def turn_lines(number: int, turns: Sequence[dict[str, Any]]) -> Iterator[str]:
         yield f"     pods there were not read: {'its turn is' if len(turns) == 1 else 'their turns are'} far away"
     told = {wait["message"] for wait in turn["waits"]}
     blockers = [blocker for each in turns for blocker in each["blockers"] if blocker not in told]
-    for blocker in blockers[:SHOWN]:
-        yield f"     blocked: {blocker}"
+    yield from (f"     blocked: {blocker}" for blocker in blockers[:SHOWN])
     if len(blockers) > SHOWN:
         yield f"     blocked: {len(blockers) - SHOWN} more"
 

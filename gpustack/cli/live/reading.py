@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import io
+import re
 from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -18,23 +19,8 @@ from ...api.objects import Object
 from ...reconciler.core.bounds import span
 from ...reconciler.core.snapshot import Snapshot
 from ...reconciler.core.view import ours, selects, views
-from ...reconciler.shell.cluster import (
-    EVERYTHING,
-    NODES,
-    PODS,
-    POLICIES,
-    Answer,
-    ApiError,
-    Body,
-    Change,
-    Cluster,
-    Forbidden,
-    Kind,
-    Listing,
-    NotFound,
-    Selection,
-    Source,
-)
+from ...reconciler.shell import cluster as api
+from ...reconciler.shell.cluster import NODES, PODS, POLICIES, ApiError, Forbidden, Kind, Selection
 from ..refusals import refusal
 from . import connect, files
 
@@ -56,14 +42,14 @@ PASSES = 3
 class Reader:
     """A client that can't change anything. What its user may not read is missing, and noted."""
 
-    cluster: Source
+    cluster: api.Source
     notes: dict[str, None] = field(default_factory=dict)
 
-    async def list(self, kind: Kind[T], which: Selection = EVERYTHING) -> Listing[T]:
+    async def list(self, kind: Kind[T], which: Selection = api.EVERYTHING) -> api.Listing[T]:
         """As the cluster says."""
         try:
             return await self.cluster.list(kind, which)
-        except NotFound:
+        except api.NotFound:
             if kind.plural != POLICIES.plural:
                 raise
             raise refusal("GPU933", "no policies") from None
@@ -72,7 +58,7 @@ class Reader:
                 self.notes[f"pods of nodes can't be read, so what uses their GPUs isn't known: {error}"] = None
             raise
 
-    async def create(self, kind: Kind[T], body: Body, *, dry_run: bool = False, **where: str) -> Answer:
+    async def create(self, kind: Kind[T], body: api.Body, *, dry_run: bool = False, **where: str) -> api.Answer:
         """Refused, but for the trial of an eviction. Who may not even try is told so once."""
         if not dry_run:
             raise ApiError(f"no {kind.name} is to be created here")
@@ -80,13 +66,13 @@ class Reader:
             return await self.cluster.create(kind, body, dry_run=True, **where)
         except Forbidden as error:
             self.notes[f"evictions can't be tried, so disruption budgets aren't known: {error}"] = None
-            return Answer()
+            return api.Answer()
 
-    def watch(self, kind: Kind[T], *_: object) -> AsyncGenerator[Change[T], None]:
+    def watch(self, kind: Kind[T], *_: object) -> AsyncGenerator[api.Change[T], None]:
         """Refused, as all that follows: this is one look."""
         raise ApiError(f"{kind.plural} are not to be watched here")
 
-    async def patch(self, kind: Kind[T], name: str, *_: object, **__: object) -> Answer:
+    async def patch(self, kind: Kind[T], name: str, *_: object, **__: object) -> api.Answer:
         """Refused."""
         raise ApiError(f"{kind.plural} {name} is not to be changed here")
 
@@ -135,7 +121,7 @@ def look(options: argparse.Namespace, *, everybody: bool = False) -> Look:
 
 
 async def looked(
-    cluster: Source, asked: str, notes: list[str] | None = None, *, synced: bool = False, everybody: bool = False
+    cluster: api.Source, asked: str, notes: list[str] | None = None, *, synced: bool = False, everybody: bool = False
 ) -> Look:
     """A look at CLUSTER. One as a sync would leave it is shown without what goes before that sync takes effect: an
     operator that still runs, nodes that nobody has taken over from it."""
@@ -173,8 +159,10 @@ async def looked(
     known = await sources.closer(base, closer)
     now = engine.decide(replace(known, nodes=first.nodes, layouts=first.layouts))
     outlook = engine.outlook(known)
-    said = (*(nobody(elector, known.now) if notes is None else notes), *reader.notes)
-    return Look(space, known, outlook, now.actions, leader(elector, known.now), said)
+    holder = leader(elector, known.now)
+    idle = f"no reconciler leads in namespace {space}: nothing of this happens before one does"
+    said = ([] if holder else [idle]) if notes is None else notes
+    return Look(space, known, outlook, now.actions, holder, (*said, *reader.notes))
 
 
 def unseen(known: Snapshot) -> Iterator[str]:
@@ -201,28 +189,17 @@ def leader(elector: Elector, now: datetime) -> str:
     return spec.holderIdentity if lately else ""
 
 
-def nobody(elector: Elector, now: datetime) -> list[str]:
-    """The note that nobody leads, where it is so."""
-    if leader(elector, now):
-        return []
-    return [f"no reconciler leads in namespace {elector.namespace}: nothing of this happens before one does"]
-
-
-def plain_name(name: str) -> bool:
-    """Whether NAME can be an object's: anything else would be more than a name to a field selector."""
-    return all(sign.isascii() and (sign.isalnum() or sign in "-.") for sign in name)
-
-
-async def node(cluster: Cluster, name: str) -> Any:
+async def node(cluster: api.Cluster, name: str) -> Any:
     """The node NAME. Raises InputError with the nearest names."""
-    nodes = (await cluster.list(NODES, Selection(fields=f"metadata.name={name}"))).items if plain_name(name) else ()
+    plain = re.fullmatch(r"[A-Za-z0-9.-]*", name)  # anything else would be more than a name to a field selector
+    nodes = (await cluster.list(NODES, Selection(fields=f"metadata.name={name}"))).items if plain else ()
     if not nodes:
         every = (await cluster.list(NODES)).items
         raise connect.unknown("node", name, [each.name for each in every])
     return nodes[0]
 
 
-async def policy(cluster: Cluster, name: str) -> NodePolicy:
+async def policy(cluster: api.Cluster, name: str) -> NodePolicy:
     """The NodePolicy NAME, which one of its pools may be called, too. Raises InputError with the nearest names."""
     policies = (await Reader(cluster).list(POLICIES)).items
     named = [each for each in policies if each.name == name] or [each for each in policies if name in each.spec.pools]

@@ -33,25 +33,13 @@ class Released:
     policies: list[str]
 
     @property
-    def code(self) -> int:
-        """The exit code: 2 where a node is left as it was."""
-        return 2 if self.made.left else 0
-
-    @property
     def remains(self) -> list[str]:
         """What a person still has to do."""
-        left = []
-        if self.made.left:
-            left.append(
-                "gpustack rollout retry NODE --discard-record gives up a record that can't be read; run it again then"
-            )
-        if self.made.labelled:
-            left.append(
-                "run it again once those pods are gone, to remove the labels, or keep them for what labels next"
-            )
-        if self.policies:
-            left.append(f"NodePolicies are still there, and do nothing on their own: {', '.join(self.policies)}")
-        return left
+        unread = "gpustack rollout retry NODE --discard-record gives up a record that can't be read; run it again then"
+        labels = "run it again once those pods are gone, to remove the labels, or keep them for what labels next"
+        policies = f"NodePolicies are still there, and do nothing on their own: {', '.join(self.policies)}"
+        left = {unread: self.made.left, labels: self.made.labelled, policies: self.policies}
+        return [text for text, there in left.items() if there]
 
     @property
     def data(self) -> dict[str, Any]:
@@ -82,9 +70,8 @@ class Prepared:
         """What a person is asked."""
         labels = "keep" if self.keep_labels else "remove"
         work = f", {self.working} of them in the middle of an operation" if self.working else ""
-        return (
-            f"Give back {counted(self.nodes, 'node')}{work}, and {labels} the labels by which the GPU stack runs there?"
-        )
+        given = f"Give back {counted(self.nodes, 'node')}{work}"
+        return f"{given}, and {labels} the labels by which the GPU stack runs there?"
 
     async def carry_out(self, tell: Callable[[str], None]) -> Released:
         """Take the Lease and release every node. TELL is told what is waited for."""
@@ -119,7 +106,6 @@ async def prepare(cluster: Cluster, asked: str, *, keep_labels: bool) -> Prepare
     from ...reconciler.core.view import views
     from ...reconciler.shell.clock import Clock
     from ...reconciler.shell.gather import Sources
-    from ...reconciler.shell.lease import Elector
     from ...reconciler.shell.log import Log
 
     await reading.Reader(cluster).list(POLICIES)
@@ -130,13 +116,11 @@ async def prepare(cluster: Cluster, asked: str, *, keep_labels: bool) -> Prepare
     clock, log = Clock(), Log("error", io.StringIO())
     sources = Sources(cluster, space, clock, log)
     await sources.refresh()
-    ours = [
-        view
-        for view in views(sources.base())
-        if view.labels.get(keys.PRESENT) or any(key.startswith(keys.DOMAIN) for key in view.annotations)
-    ]
+    every = views(sources.base())
+    noted = (any(key.startswith(keys.DOMAIN) for key in view.annotations) for view in every)
+    ours = [view for view, has in zip(every, noted, strict=True) if has or view.labels.get(keys.PRESENT)]
     elector = Elector(cluster, space, f"uninstall_{secrets.token_hex(4)}", clock, log)
-    working = sum(1 for view in ours if view.operation)
+    working = sum(view.operation is not None for view in ours)
     return Prepared(cluster, space, sources, elector, len(ours), working, keep_labels)
 
 

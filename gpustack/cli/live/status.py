@@ -1,13 +1,13 @@
 """gpustack rollout status: how far each policy is, why each node waits that does, and what to do about it."""
 
 from collections.abc import Iterator
-from datetime import datetime
 from typing import Any
 
+from ...api import keys
 from ...model import docs
 from ...reconciler.core.record import Operation
 from ...reconciler.core.view import View
-from ..common import counted
+from ..common import counted, moment
 from ..text import Code, picked
 from . import cover, plan
 from .reading import Look
@@ -21,67 +21,50 @@ def data(look: Look) -> dict[str, Any]:
         "withoutPolicy": [
             {"node": view.name, "waits": _waits(look, view)} for view in look.outlook.views if view.policy is None
         ],
-        "notCovered": [gap.data for gap in cover.gaps(look)],
+        "notCovered": [picked(gap, "policy=near nodes lacks lines") for gap in cover.gaps(look)],
     }
 
 
 def _policy(look: Look, policy: Any) -> dict[str, Any]:
     """How far POLICY is."""
-    from ...api import keys
-
     status = look.outlook.statuses[policy.uid]
     views = [view for view in look.outlook.views if view.policy is policy]
-    switch = status.breaker
+    switch, idle = status.breaker, [(view, _waits(look, view)) for view in views if view.operation is None]
+    since = switch.since and moment(switch.since)
     return {
-        "name": policy.name,
-        "pools": policy.spec.pools,
+        **picked(policy, "name pools=spec.pools"),
         **picked(status, "nodes current operating quarantined"),
         "paused": policy.annotations.get(keys.PAUSED),
         "hold": policy.annotations.get(keys.HOLD),
-        "breaker": {"open": switch.open, "message": switch.message or None, "since": _time(switch.since)},
+        "breaker": {"open": switch.open, "message": switch.message or None, "since": since},
         "conditions": [picked(each, "type status reason message") for each in status.conditions],
         "operations": [_operation(look, view, view.operation) for view in views if view.operation],
-        "waiting": [
-            {"node": view.name, "waits": waits}
-            for view in views
-            if view.operation is None and (waits := _waits(look, view))
-        ],
+        "waiting": [{"node": view.name, "waits": waits} for view, waits in idle if waits],
     }
 
 
 def _operation(look: Look, view: View, operation: Operation) -> dict[str, Any]:
     """An open operation; what to do, where it is in quarantine."""
-    texts = [text for _, text in look.waits.get(view.name, [])]
-    stuck = operation.phase == "Quarantine"
+    told = picked(operation, "operation=kind target phase step since deadline attempt nextAttempt=notBefore")
+    told |= {"target": str(operation.target), "step": operation.step or None}
+    told |= {key: moment(told[key]) for key in ("since", "deadline", "nextAttempt") if told[key]}
     return {
         "node": view.name,
-        "operation": operation.kind,
-        "target": str(operation.target),
-        "phase": operation.phase,
-        "step": operation.step or None,
-        "since": _time(operation.since),
-        "deadline": _time(operation.deadline),
-        "attempt": operation.attempt,
-        "nextAttempt": _time(operation.notBefore),
+        **told,
         "cordoned": operation.cordon,
-        "why": texts or [operation.reason],
-        "todo": _todo(view.name, operation) if stuck else [],
+        "why": [each["message"] for each in _waits(look, view)] or [operation.reason],
+        "todo": [
+            "mend what the reason names; where all is well then, the node comes back by itself",
+            f"gpustack rollout retry {view.name}   # try again now",
+            f"{docs('reconciler.md#quarantine')} has more",
+        ]
+        if operation.phase == "Quarantine" and operation.acts
+        else [],
     }
-
-
-def _todo(node: str, operation: Operation) -> list[str]:
-    """How a node leaves quarantine."""
-    what = "mend what the reason names; where all is well then, the node comes back by itself"
-    again = f"gpustack rollout retry {node}   # try again now"
-    return [what, again, f"{docs('reconciler.md#quarantine')} has more"] if operation.acts else []
 
 
 def _waits(look: Look, view: View) -> list[dict[str, str]]:
     return [{"reason": kind, "message": text} for kind, text in look.waits.get(view.name, [])]
-
-
-def _time(moment: datetime | None) -> str | None:
-    return None if moment is None else moment.strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def lines(told: dict[str, Any]) -> Iterator[str]:
@@ -91,8 +74,7 @@ def lines(told: dict[str, Any]) -> Iterator[str]:
         yield from _policy_lines(policy)
     if told["withoutPolicy"]:
         yield f"no NodePolicy of its own: {counted(len(told['withoutPolicy']), 'node')}"
-    for (reason, message), nodes in _waiting(told["withoutPolicy"]):
-        yield f"  {plan.some(nodes)}: {reason}: {message}"
+    yield from _waiting(told["withoutPolicy"], "{}: {}: {}")
     for gap in told["notCovered"]:
         yield f"nothing is rendered for {counted(len(gap['nodes']), 'node')}: {', '.join(gap['nodes'])}"
         yield from (f"  {text}" for text in gap["lacks"])
@@ -119,10 +101,10 @@ def _policy_lines(policy: dict[str, Any]) -> Iterator[str]:
         yield f"  {each['node']}: {plan.aim(each)}: {where}"
         yield from (f"    {text}" for text in each["why"] if text)
         yield from (f"    do: {text}" for text in each["todo"])
-    for (reason, message), nodes in _waiting(policy["waiting"]):
-        yield f"  {plan.some(nodes)}: waits ({reason}): {message}"
+    yield from _waiting(policy["waiting"], "{}: waits ({}): {}")
 
 
-def _waiting(waiting: list[dict[str, Any]]) -> Iterator[tuple[tuple[str, str], list[str]]]:
-    """The reasons of nodes that wait, each with its nodes."""
-    return plan.folded((each["node"], (wait["reason"], wait["message"])) for each in waiting for wait in each["waits"])
+def _waiting(waiting: list[dict[str, Any]], how: str) -> Iterator[str]:
+    """HOW nodes that wait are told: them, the reason and the message, each of those once."""
+    whys = ((each["node"], (wait["reason"], wait["message"])) for each in waiting for wait in each["waits"])
+    yield from (f"  {how.format(plan.some(nodes), *why)}" for why, nodes in plan.folded(whys).items())

@@ -7,7 +7,6 @@ each says what it changed.
 import argparse
 from collections.abc import Awaitable, Callable
 from dataclasses import asdict, dataclass, field
-from datetime import UTC, datetime
 from typing import Any
 
 from ...api import keys
@@ -15,6 +14,7 @@ from ...api.objects import Node
 from ...reconciler.core.record import Last, Memory, Operation, Unreadable, read
 from ...reconciler.shell.cluster import LEASES, NODES, POLICIES, Cluster, Selection
 from ...reconciler.shell.lease import NAME
+from ..common import clock
 from ..refusals import refusal
 from . import connect, reading
 
@@ -40,7 +40,7 @@ Deed = Callable[[Cluster, argparse.Namespace], Awaitable[list[Done]]]
 
 def stamp() -> str:
     """A value that no earlier annotation has."""
-    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    return f"{clock():%Y-%m-%dT%H:%M:%S.%fZ}"
 
 
 async def pause(cluster: Cluster, options: argparse.Namespace) -> list[Done]:
@@ -82,11 +82,9 @@ async def retry(cluster: Cluster, options: argparse.Namespace) -> list[Done]:
         _may_retry(node, discard=options.discard_record)
     if options.discard_record:
         return [await _discard(cluster, node) for node in chosen]
-    made = []
     for node in chosen:
         await cluster.patch(NODES, node.name, {"metadata": {"uid": node.uid, "annotations": {keys.RETRY: stamp()}}})
-        made.append(Done(f"node {node.name}", True, "is tried again as soon as budget and windows allow"))
-    return made
+    return [Done(f"node {node.name}", True, "is tried again as soon as budget and windows allow") for node in chosen]
 
 
 async def reset_breaker(cluster: Cluster, options: argparse.Namespace) -> list[Done]:
@@ -116,19 +114,13 @@ async def _annotate(cluster: Cluster, options: argparse.Namespace, key: str, val
         await cluster.patch(POLICIES, policy.name, change)
         return Done(f"NodePolicy {policy.name}", True, what)
     space = await connect.namespace(cluster, options.namespace)
-    lease = await _lease(cluster, space)
-    if lease.annotations.get(key) == value:
-        return Done("the fleet", False, f"{what} (it was so already)")
-    await cluster.patch(LEASES, NAME, change, namespace=space)
-    return Done("the fleet", True, f"{what} (Lease {space}/{NAME})")
-
-
-async def _lease(cluster: Cluster, space: str) -> Any:
-    """The Lease, which says whether the fleet is paused."""
     leases = (await cluster.list(LEASES, Selection(space, fields=f"metadata.name={NAME}"))).items
     if not leases:
         raise refusal("GPU934", "lease", lease=NAME, space=space)
-    return leases[0]
+    if leases[0].annotations.get(key) == value:
+        return Done("the fleet", False, f"{what} (it was so already)")
+    await cluster.patch(LEASES, NAME, change, namespace=space)
+    return Done("the fleet", True, f"{what} (Lease {space}/{NAME})")
 
 
 async def _label(cluster: Cluster, name: str, value: str | None, what: str) -> Done:
@@ -161,10 +153,10 @@ def _may_retry(node: Node, *, discard: bool) -> None:
     spoilt = _spoilt(node)
     if discard and not spoilt:
         raise refusal("GPU937", "readable", node=node.name)
-    if spoilt and not discard:
-        raise refusal("GPU937", "spoilt", node=node.name, reasons="; ".join(spoilt.values()))
     if discard:
         return
+    if spoilt:
+        raise refusal("GPU937", "spoilt", node=node.name, reasons="; ".join(spoilt.values()))
     operation, last = read(Operation, node.annotations.get(keys.OPERATION)), read(Last, node.annotations.get(keys.LAST))
     if operation and operation.phase != "Quarantine":
         raise refusal("GPU937", "under way", node=node.name, phase=operation.phase)

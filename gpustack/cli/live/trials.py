@@ -43,14 +43,18 @@ GIVEN_UP = "gpustack.dev/acceptance"
 """The annotation of a node that has not passed: nobody tries it again before it is taken away."""
 
 
+Taint = tuple[str, str]
+"""Key and effect."""
+
+
 @dataclass(frozen=True)
 class Trial:
-    """A pod for a NODE of the pool at PATH; one that passes takes the `taint` (key, effect) away."""
+    """A pod for a NODE of the pool at PATH; one that passes takes the `taint` away."""
 
     node: str
     path: str
     body: Body
-    taint: tuple[str, str] | None = None
+    taint: Taint | None = None
 
 
 def smoke(expected: Expected, state: State) -> Iterator[Trial | Hit]:
@@ -86,13 +90,7 @@ def acceptance(expected: Expected, state: State) -> Iterator[Trial | Hit]:
 
 
 def _trial(
-    expected: Expected,
-    pool: Pool,
-    node: Body,
-    runs: Any,
-    limits: Mapping[str, str],
-    *,
-    taint: tuple[str, str] | None = None,
+    expected: Expected, pool: Pool, node: Body, runs: Any, limits: Mapping[str, str], *, taint: Taint | None = None
 ) -> Trial:
     """A pod on NODE of POOL with LIMITS of what it has, in which the program RUNS."""
     common, name = Common.from_cluster(expected.cluster), node["metadata"]["name"]
@@ -104,12 +102,8 @@ def _trial(
         runtimeClassName=common.operand_runtime_class,
         imagePullSecrets=[{"name": each} for each in common.validation.pull_secrets],
     )
-    container = {
-        "image": served(pool.spec, runs.image),
-        "command": [*runs.command],
-        "resources": {"limits": dict(limits)},
-    }
-    body["spec"]["containers"][0] |= container
+    container, image = body["spec"]["containers"][0], served(pool.spec, runs.image)
+    container |= {"image": image, "command": [*runs.command], "resources": {"limits": dict(limits)}}
     return Trial(name, pool.path, body, taint)
 
 

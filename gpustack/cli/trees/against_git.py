@@ -26,8 +26,8 @@ from ...policy.loading.rings import FLEET, is_shared, shared_files
 from .. import common
 from .artifacts import Base, digest_in, indexes
 from .comparison import New, Sides, side_of
-from .git import Entry, Git, blob_name
 from .policies import Policies
+from .repository import Entry, Git, blob_name
 from .steered import touched, touched_above
 from .versions import stepped
 

@@ -18,7 +18,7 @@ from ...compiler import index
 from ...model import InputError, StaleError
 from .. import common
 from ..refusals import said
-from .git import Entry, Git
+from .repository import Entry, Git
 
 if TYPE_CHECKING:
     from ...compiler.fleet import Project, Source

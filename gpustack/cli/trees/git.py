@@ -1,44 +1,24 @@
-"""The one place that starts Git: what `diff` compares with, and what `promote` commits; the work tree is left alone.
+"""The one place that starts Git; what it is asked stands in repository.py.
 
 Solves: Git obeys files. A folder that looks like a bare repository brings its own configuration, by which Git runs
 programs; so do hooks, a file system monitor, and the filters and converters that .gitattributes names. A pull request
 can bring all of these but the clone's own .git/config. So Git runs at the project's root only, under options that
-switch all of it off, and is never asked to look into files of the work tree: what they hold is read and named here
-(`blob_name`), as Git would name it.
+switch all of it off, and is never asked to look into files of the work tree.
 
 Git's variables are taken out of its environment, all but the index of a hook, where `git commit -a` has put what is
 about to be committed.
-
-It is longer than other files on purpose: all that is ever asked of Git stands here, so that whoever audits it reads one
-file.
 """
 
-from __future__ import annotations
-
-import contextlib
-import functools
-import hashlib
 import os
-import re
 import subprocess
-import sys
 import tempfile
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
 
-from ...compiler.foreign import all_above
-from ...model import Finding, GpustackError, InputError, MissingToolError
-from ...policy.loading.brought import LIMITS
+from ...model import Finding, InputError, MissingToolError
 from ...text import programs
-from ...text.regular import read_regular
-from ..refusals import refusal
+from ..refusals import refusal, said
 
-ATTRIBUTES = ".gitattributes"
-CONVERTED = ("filter", "ident", "working-tree-encoding")
-"""Attributes of Git by which a file is checked out as another than it was committed as."""
-UNSAID = ("unspecified", "unset")
-"""What Git says of an attribute that a path doesn't have."""
 SECONDS = 120.0
 """How long Git may take. A clone without blobs fetches what it lacks, a few megabytes."""
 
@@ -60,28 +40,18 @@ KEPT = ("GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM", "GIT_INDEX_FILE")
 """Variables of Git that stay where they lead to a file outside of the work tree, or into its .git."""
 HOMES = ("HOME", "XDG_CONFIG_HOME")
 """Where Git looks for the configuration of the user."""
-
-
-def revision_remedy(said: str) -> str:
-    """What to do where Git can't compare, by what it SAID."""
-    if NOWHERE in said:
-        return "run it in a clone; in a new folder, `git init` and a first commit give something to compare with"
-    if "safe.directory" in said:
-        return "the clone is another user's: git config --global --add safe.directory, with the folder that Git names"
-    if "user.email" in said:
-        return "say who commits: git config user.name NAME, and user.email"
-    return "give a branch, tag or commit that this clone has"
+Done = subprocess.CompletedProcess[bytes]
 
 
 NOWHERE = "not a git repository"
 """What Git says, in English, where there is no repository."""
+REFUSED = {NOWHERE: "nowhere", "safe.directory": "another's", "user.email": "nobody", "": "refused"}
+"""The case of our own texts for what Git says."""
 MISSING = ("Needed a single revision", "unknown revision", "bad revision", "ambiguous argument")
 """What Git says, in English, of a revision that the clone doesn't have."""
 
 
-def start(
-    words: Sequence[str], why: str, remedy: str, given: bytes = b"", root: Path | None = None
-) -> subprocess.CompletedProcess[bytes]:
+def start(words: Sequence[str], why: str, remedy: str, given: bytes = b"", root: Path | None = None) -> Done:
     """What Git does with WORDS and GIVEN on its standard input in ROOT, a project's root (default: the current folder).
     File names in WORDS are not patterns, and Git speaks English.
 
@@ -92,8 +62,7 @@ def start(
     refuse_bare(root)
     program = programs.find("git")
     if program is None:
-        finding = Finding.error("GPU029", "git is not on the PATH", why=why, remedy=remedy)
-        raise MissingToolError(finding)
+        raise MissingToolError.of("GPU029", "git is not on the PATH", why=why, remedy=remedy)
     options = [word for setting in SAFE for word in ("-c", setting)]
     command = [program, *options, "--literal-pathspecs", "--no-pager", "--no-replace-objects", *words]
     try:
@@ -139,15 +108,15 @@ def refuse_bare(root: Path) -> None:
             raise refusal("GPU022", "bare", folder=folder)
 
 
-def answer(done: subprocess.CompletedProcess[bytes], what: str, reference: str = "", root: Path | None = None) -> str:
+def answer(done: Done, what: str, reference: str = "", root: Path | None = None) -> str:
     """What Git has answered. Raises InputError, which begins with WHAT and goes on with what Git said against it, or
     says that the clone in ROOT has no REFERENCE, where that is it.
     """
     if done.returncode:
-        said = " ".join(os.fsdecode(done.stderr).split()) or f"it fails with exit code {done.returncode}"
-        if reference and any(words in said for words in MISSING):
+        told = " ".join(os.fsdecode(done.stderr).split()) or f"it fails with exit code {done.returncode}"
+        if reference and any(words in told for words in MISSING):
             raise InputError(no_such_revision(reference, root))
-        raise InputError.of("GPU022", f"{what}: {said}", remedy=revision_remedy(said))
+        raise refusal("GPU022", next(case for words, case in REFUSED.items() if words in told), what=what, said=told)
     return os.fsdecode(done.stdout)
 
 
@@ -155,395 +124,11 @@ def no_such_revision(reference: str, root: Path | None) -> Finding:
     """The finding for a REFERENCE that the clone in ROOT doesn't have, with those that it has."""
     from ...catalog._lookup import nearest
 
-    words = [
-        "for-each-ref",
-        "--sort=-committerdate",
-        "--format=%(refname:short)",
-        "refs/heads",
-        "refs/remotes",
-        "refs/tags",
-    ]
-    listed = start(words, "", "", root=root)
+    order, shape = "--sort=-committerdate", "--format=%(refname:short)"
+    listed = start(["for-each-ref", order, shape, "refs/heads", "refs/remotes", "refs/tags"], "", "", root=root)
     known = [name for name in os.fsdecode(listed.stdout).split() if not name.endswith("/HEAD") and name != "origin"]
     ends = [name.rpartition("/")[2] for name in known]  # what is called main here may be origin/main there
     alike = nearest(reference.rpartition("/")[2], dict.fromkeys(ends))
     near = [name for end in alike for name in known if name.rpartition("/")[2] == end][:3]
-    remedy = (
-        "fetch it (`git fetch origin`; clones in CI often have one branch and little history, so fetch all of it there)"
-    )
-    if near:
-        remedy = f"did you mean {' or '.join(near)}? Otherwise {remedy}"
-    elif known:
-        remedy += f", or give what there is, such as {', '.join(known[:3])}"
-    else:
-        remedy = "make a first commit; it gives something to compare with"
-    return Finding.error("GPU022", f"this clone has no revision {reference!r}", remedy=remedy)
-
-
-def refuse_option(reference: str) -> None:
-    """Refuse a REFERENCE that Git would take for an option, or for none at all."""
-    if not reference or reference.startswith("-"):
-        raise InputError.of("GPU022", f"{reference!r} is not a Git revision", remedy="give a branch, tag or commit")
-
-
-class Entry(NamedTuple):
-    """What Git has at a path: its mode as six digits (100644, 100755, 120000 a link, 160000 a submodule), and the name
-    of its content.
-    """
-
-    mode: str
-    blob: str
-
-
-class Git:
-    """The repository that the project's ROOT, else the current folder, is in. `why` tells what Git is asked for, where
-    it is missing.
-    """
-
-    def __init__(self, why: str, remedy: str, root: Path | None = None) -> None:
-        self._why, self._remedy = why, remedy
-        self._root = root
-        self._overlooked: set[str] | None = None
-        self.prefix = self.ask("rev-parse", "--show-prefix").removesuffix("\n")
-
-    @functools.cached_property
-    def algorithm(self) -> str:
-        """How this repository names contents: sha1 or sha256."""
-        return self.ask("rev-parse", "--show-object-format").strip()
-
-    def ask(self, *words: str, about: str = "") -> str:
-        """What Git answers to WORDS. Raises InputError with what it says; ABOUT is the revision that was asked for."""
-        return answer(self._run(words), f"git can't read {about!r}" if about else "git", about, self._root)
-
-    def _run(self, words: Sequence[str], given: bytes = b"") -> subprocess.CompletedProcess[bytes]:
-        return start(words, self._why, self._remedy, given, self._root)
-
-    def place(self, path: str | Path) -> str | None:
-        """PATH, which may be relative to the root, as Git names it from the repository's top: "" for that itself, None
-        where it is not in the repository.
-        """
-        root = os.path.realpath(self._root or Path.cwd())
-        top = root.removesuffix(f"/{self.prefix.rstrip('/')}") if self.prefix else root
-        full = os.path.join(root, path)  # noqa: PTH118 - a str
-        inside = os.path.relpath(os.path.join(os.path.realpath(os.path.dirname(full)), os.path.basename(full)), top)  # noqa: PTH118, PTH119, PTH120 - strings
-        return None if inside.split("/")[0] == ".." else "" if inside == "." else inside
-
-    def commit(self, reference: str) -> str:
-        """The commit that REFERENCE names. Raises InputError."""
-        refuse_option(reference)
-        self._refuse_ambiguous(reference)
-        return self.ask("rev-parse", "--verify", f"{reference}^{{commit}}", about=reference).strip()
-
-    def _refuse_ambiguous(self, reference: str) -> None:
-        """Raise InputError where REFERENCE is a name that a tag and a branch have, or several refs, for other commits:
-        whoever may push a tag would choose what everybody's changes are compared with.
-        """
-        name = re.split(r"[~^:]|@\{", reference, maxsplit=1)[0]
-        if name in {"", "@", "HEAD"} or name.startswith("refs/") or re.fullmatch(r"[0-9a-f]{40}|[0-9a-f]{64}", name):
-            return
-        places = [f"refs/{each}{name}" for each in ("", "tags/", "heads/", "remotes/")] + [f"refs/remotes/{name}/HEAD"]
-        shape = "--format=%(objectname) %(*objectname) %(refname)"
-        listed = self._run(["for-each-ref", shape, *places, f"refs/remotes/*/{name}"])
-        lines = [line.split(" ", 2) for line in os.fsdecode(listed.stdout).splitlines()]
-        commits = {ref: peeled or direct for direct, peeled, ref in lines}
-        mine = {ref: commit for ref, commit in commits.items() if ref in places}
-        if f"refs/tags/{name}" in commits:  # Git takes the tag, and a remote's branch may be meant
-            mine |= {ref: commit for ref, commit in commits.items() if ref.endswith(f"/{name}")}
-        if re.fullmatch(r"[0-9a-f]{7,}", name) and mine:
-            ids = self._run(["rev-parse", f"--disambiguate={name}"])
-            mine |= {commit: commit for commit in os.fsdecode(ids.stdout).split()}
-        if len(set(mine.values())) > 1:
-            refs = ", ".join(f"{ref} ({mine[ref][:10]})" for ref in sorted(mine))
-            whole = " or ".join(ref for ref in sorted(mine, key=lambda ref: "/tags/" in ref) if ref.startswith("refs/"))
-            raise refusal("GPU022", "ambiguous", reference=repr(reference), refs=refs, whole=whole)
-
-    def head(self) -> str:
-        """The commit that is checked out, "" where there is none yet."""
-        head = self._run(["rev-parse", "--verify", "--quiet", "HEAD^{commit}"])
-        return os.fsdecode(head.stdout).strip() if head.returncode == 0 else ""
-
-    def base(self, reference: str) -> str:
-        """The commit from which the work tree departed from REFERENCE: what a pull request is compared with.
-
-        Where the two share no history, REFERENCE itself.
-        """
-        commit = self.commit(reference)
-        merged = self._run(["merge-base", commit, "HEAD"])
-        return os.fsdecode(merged.stdout).strip() if merged.returncode == 0 else commit
-
-    def history(self, path: str) -> Iterator[tuple[int, bytes]]:
-        """The commits of the branch that is checked out, merges as one, that changed the file PATH, the newest first:
-        when each was made, in seconds since 1970, and what the file holds in it.
-        """
-        words = ("log", "--first-parent", "-m", "--format=%ct", "--raw", "--no-abbrev", "--no-renames", "--", path)
-        lines = [line.split() for line in self.ask(*words).splitlines() if line]
-        made = [(int(at[0]), entry[3]) for at, entry in zip(lines[::2], lines[1::2], strict=True)]
-        content = dict(self.contents(blob for _, blob in made if blob.strip("0")))
-        yield from ((at, content.get(blob, b"")) for at, blob in made)
-
-    def committer(self) -> tuple[str, str]:
-        """The branch that is checked out, and who commits. Raises InputError where there is no such branch, or nobody
-        said who."""
-        branch = self._run(["symbolic-ref", "--quiet", "HEAD"])
-        if branch.returncode:
-            raise refusal("GPU022", "no branch")
-        return os.fsdecode(branch.stdout).strip(), self.ask("var", "GIT_COMMITTER_IDENT").strip()
-
-    def save(self, paths: Iterable[str], message: str) -> str:
-        """Commit what is in the work tree at PATHS, files by their paths from the root, those that are gone included,
-        and nothing else, whatever is staged; the commit's id. MESSAGE is whole lines.
-
-        Git gets contents and looks into no file, as it would convert them; it runs no hook and signs nothing. Raises
-        InputError as `committer`.
-        """
-        (branch, who), data = self.committer(), message.encode()
-        stream = [f"commit {branch}\ncommitter {who}\ndata {len(data)}\n".encode() + data]
-        stream.append(f"from {self.commit('HEAD')}\n".encode())
-        listed = ""
-        for path in paths:
-            place, there = self.place(path), os.path.lexists(self.here(path))
-            content = read_regular(self.here(path), follow=False) if there else b""
-            head = f"M 100644 inline {place}\ndata {len(content)}\n" if there else f"D {place}\n"
-            stream.append(head.encode() + (content + b"\n" if there else b""))
-            blob = blob_name(self.algorithm, content)
-            listed += f"100644 {blob}\t{place}\0" if there else f"0 {'0' * len(blob)}\t{place}\0"
-        answer(self._run(["fast-import", "--quiet", "--done"], b"".join([*stream, b"done\n"])), "git can't commit")
-        answer(self._run(["update-index", "-z", "--index-info"], listed.encode()), "git")
-        return self.head()
-
-    def entries(self, commit: str, *paths: str) -> dict[str, Entry]:
-        """All that COMMIT has at and below PATHS, which may be relative to the root, by their names from there."""
-        places = [place for path in paths if (place := self.place(path)) is not None]
-        if not places:
-            return {}
-        words = ["ls-tree", "-r", "-z", "--full-tree", commit, *(() if "" in places else ("--", *places))]
-        entries = {}
-        for line in filter(None, self.ask(*words, about=commit).split("\0")):
-            head, _, path = line.partition("\t")
-            entries[path] = Entry(sys.intern(head[:6]), head.rpartition(" ")[2])  # a fleet has a million of them
-        return {self.named(path): entry for path, entry in entries.items()} if self.prefix else entries
-
-    def named(self, path: str) -> str:
-        """PATH, from the repository's top, as it is named from the root."""
-        if path.startswith(self.prefix):
-            return path.removeprefix(self.prefix)
-        return os.path.relpath(path or ".", self.prefix or ".")
-
-    def files(self, commit: str, folder: str) -> dict[str, str]:
-        """The blobs of the regular files below FOLDER at COMMIT, by their paths from the root."""
-        return {path: each.blob for path, each in self.entries(commit, folder).items() if each.mode.startswith("100")}
-
-    def staged(self, folder: str | Path) -> dict[str, Entry]:
-        """What is in the index below FOLDER, by the names from the root; of a path that is merged, nothing (an entry
-        without a blob).
-        """
-        place = self.place(folder)
-        if place is None:
-            return {}
-        entries: dict[str, Entry] = {}
-        words = ["ls-files", "--stage", "-z", "--full-name", "--", self.named(place) or "."]
-        for line in filter(None, self.ask(*words).split("\0")):
-            head, _, path = line.partition("\t")
-            mode, blob, stage = head.split()
-            entries[self.named(path)] = Entry(mode, blob if stage == "0" else "")
-        return entries
-
-    def staged_beside(self, commit: str, merged: Mapping[str, Entry]) -> dict[str, Entry]:
-        """What `staged` has for the root, found by what differs from COMMIT, which has MERGED there."""
-        entries = dict(merged)
-        for path, entry in self.restaged(commit, ".").items():
-            if entry and not entry.blob:
-                return self.staged(".")
-            if entry:
-                entries[path] = entry
-            else:
-                entries.pop(path, None)
-        return entries
-
-    def restaged(self, commit: str, folder: str) -> dict[str, Entry | None]:
-        """What is in the index below FOLDER and isn't as COMMIT has it, by the names from the root: None where it is
-        gone; of a path that is merged, an entry without a blob.
-        """
-        words = ["diff-index", "--cached", "--raw", "-z", "--no-renames", "--no-abbrev", "--ignore-submodules=none"]
-        parts = self.ask(*words, commit, "--", folder).split("\0")
-        changed: dict[str, Entry | None] = {}
-        for head, path in zip(parts[::2], parts[1::2], strict=False):
-            _, mode, _, blob, status = head.split(" ")
-            unmerged = status == "U" or (changed.get(self.named(path)) or Entry("", "x")).blob == ""
-            changed[self.named(path)] = Entry(mode, "") if unmerged else None if status == "D" else Entry(mode, blob)
-        return changed
-
-    def tracked(self, *paths: str) -> set[str]:
-        """What is in the index at and below PATHS, by the names from the root."""
-        listed = self.ask("ls-files", "-z", "--full-name", "--", *paths) if paths else ""
-        return {self.named(path) for path in listed.split("\0") if path}
-
-    def touched(self, folder: str) -> set[str]:
-        """The paths below FOLDER, from the root, whose files look other than when Git checked them out or staged
-        them: by size, times, inode, owner and kind. What Git was told not to look at is among them.
-
-        To open each of 80,000 files takes longer than all the rest of a review. Whoever writes to a file changes how
-        it looks: the kernel sets the time of the last change. A pull request writes neither that nor the index.
-
-        Git itself opens files that were written in the same second as the index, and converts them as attributes say:
-        only where `converts` has nothing may it be asked.
-        """
-        words = ["diff-files", "--raw", "-z", "--no-renames", "--ignore-submodules=all", "--", folder]
-        listed = self.ask(*words).split("\0")
-        return {self.named(path) for path in listed[1::2]} | self.overlooked(".")
-
-    def converts(self, paths: Collection[str], staged: Iterable[str]) -> list[tuple[str, str, str]]:
-        """Which of PATHS Git checks out as another content than is committed: path, attribute and its value. The
-        settings of the clone for line ends are of the path "". STAGED are all paths of the index.
-        """
-        ends = {"core.autocrlf": "true", "core.eol": "crlf"}
-        asked = self._run(["config", "--get-regexp", r"^core\.(autocrlf|eol)$"])
-        lines = (line.partition(" ") for line in os.fsdecode(asked.stdout).splitlines())
-        rules = [("", name, value) for name, _, value in lines if ends.get(name) == value.lower()]
-        if os.linesep != "\n":
-            rules.append(("", "core.eol", "native"))
-        if self.has_attributes(paths, staged):
-            said = self.attributes(sorted(paths), (*CONVERTED, "eol"))
-            rules += [each for each in said if each[1] != "eol" or each[2] == "crlf"]
-        return rules
-
-    def overlooked(self, folder: str | Path) -> set[str]:
-        """The paths below FOLDER, from the root, of which this clone's index says not to look at the work tree: sparse,
-        skip-worktree and assume-unchanged.
-        """
-        place = self.place(folder)
-        if place is None:
-            return set()
-        if folder == "." and self._overlooked is not None:
-            return self._overlooked
-        words = ["ls-files", "-v", "-z", "--full-name", "--", self.named(place) or "."]
-        odd = [line for line in self.ask(*words).split("\0") if line and line[0] != "H"]
-        hidden = {self.named(line[2:]) for line in odd if line[0] == "S" or line[0].islower()}
-        self._overlooked = hidden if folder == "." else None
-        return hidden
-
-    def has_attributes(self, paths: Iterable[str], staged: Iterable[str]) -> bool:
-        """Whether any of PATHS may have an attribute: Git reads a file in each folder from the repository's top to a
-        path, in the work tree or as it is STAGED, and one of the clone's own.
-        """
-        ways = all_above(paths)
-        tops = ["../" * count + ATTRIBUTES for count in range(self.prefix.count("/") + 1)]
-        own = self.ask("rev-parse", "--git-path", "info/attributes").removesuffix("\n")
-        root = os.fspath(self.here(""))
-        if any(os.path.lexists(f"{root}/{file}") for file in (*tops, *(f"{way}/{ATTRIBUTES}" for way in ways))):
-            return True
-        if os.path.lexists(self.here(own)) or self.ask("ls-files", "--", *tops):
-            return True
-        return any(path.endswith(f"/{ATTRIBUTES}") for path in staged)
-
-    def others(self, but: str) -> list[str]:
-        """The files that Git doesn't know and isn't told to ignore, by their paths from the root, but those in the
-        folder BUT.
-        """
-        pattern = re.sub(r"([*?\[\]\\])", r"\\\1", f"/{self.prefix}{but}/")
-        listed = self.ask("ls-files", "-z", "--others", "--exclude-standard", f"--exclude={pattern}")
-        return [path for path in listed.split("\0") if path]
-
-    def attributes(self, paths: Sequence[str], names: Sequence[str]) -> list[tuple[str, str, str]]:
-        """Which of PATHS have which of the attributes NAMES: path, attribute and what it says."""
-        given = "".join(f"{path}\0" for path in paths).encode("utf-8", "surrogateescape")
-        said = answer(self._run(["check-attr", "-z", "--stdin", *names], given), "git", root=self._root)
-        plain = sum(map(said.count, ("\0unspecified\0", "\0unset\0", "\0eol\0lf\0")))
-        if plain == len(paths) * len(names) and all("/" in path for path in paths):  # no word of Git's has one
-            return []  # as nearly always, and a fleet has a third of a million of them
-        parts = said.split("\0")
-        triples = zip(parts[0::3], parts[1::3], parts[2::3], strict=False)
-        return [each for each in triples if each[2] not in UNSAID]
-
-    def unstaged(self, folder: str) -> dict[str, bool]:
-        """The files below FOLDER that are not as they are staged, by their paths from the root, and whether Git knows
-        them at all. What Git is told to ignore doesn't count.
-        """
-        known = self.staged(folder)
-        touched = {path: True for path, entry in known.items() if not same(self.here(path), entry)}
-        listed = self.ask("ls-files", "-z", "--others", "--exclude-standard", "--", folder)
-        return touched | dict.fromkeys(filter(None, listed.split("\0")), False)
-
-    def changed(self, commit: str, paths: Iterable[Path]) -> set[Path]:
-        """Those of PATHS, names of files, that are not as COMMIT has them, less new ones that Git is told to ignore."""
-        names = {path: self.named(place) for path in paths if (place := self.place(path)) is not None}
-        if not names:
-            return set()
-        known = self.entries(commit, *names.values())
-        listed = ("ls-files", "-z", "--cached", "--others", "--exclude-standard", "--", *names.values())
-        there = {*known, *self.ask(*listed).split("\0")}
-        return {
-            path for path, name in names.items() if name in there and not (name in known and same(path, known[name]))
-        }
-
-    def here(self, path: str) -> Path:
-        """Where the file is that Git names PATH from the root."""
-        return (self._root or Path.cwd()) / path
-
-    def contents(self, blobs: Iterable[str]) -> Iterator[tuple[str, bytes]]:
-        """Each of BLOBS with its content."""
-        wanted = list(dict.fromkeys(blobs))
-        if not wanted:
-            return
-        done = self._run(["cat-file", "--batch", "--buffer"], "".join(f"{blob}\n" for blob in wanted).encode())
-        data, position = done.stdout, 0
-        for blob in wanted:
-            end = data.find(b"\n", position)
-            head = data[position:end].split()
-            if end < 0 or len(head) != 3:  # a clone without blobs that can't reach where they are, or a broken one
-                said = " ".join(os.fsdecode(done.stderr).split()) or "it is missing"
-                raise refusal("GPU022", "content", blob=blob[:10], said=said)
-            size = int(head[2])
-            yield blob, data[end + 1 : end + 1 + size]
-            position = end + size + 2
-
-    def extract(self, blobs: Mapping[str, str], into: Path) -> None:
-        """Write BLOBS, by their paths, into the folder INTO."""
-        content = dict(self.contents(blobs.values()))
-        for folder in {os.path.dirname(path) for path in blobs}:  # noqa: PTH120 - strings
-            (into / folder).mkdir(parents=True, exist_ok=True)
-        for path, blob in blobs.items():
-            with open(f"{into}/{path}", "wb", buffering=0) as file:  # noqa: PTH123 - thousands of them
-                file.write(content[blob])
-
-
-def same(path: Path, entry: Entry) -> bool:
-    """Whether PATH holds what Git has as ENTRY, byte by byte; a submodule's folder is not looked into."""
-    how = "sha256" if len(entry.blob) == 64 else "sha1"
-    try:
-        if entry.mode == "120000":
-            return path.is_symlink() and blob_name(how, os.fsencode(path.readlink())) == entry.blob
-        if entry.mode == "160000":
-            return path.is_dir()
-        return blob_name(how, read_regular(path, follow=False)) == entry.blob
-    except OSError:
-        return False
-
-
-def blob_name(how: str, content: bytes) -> str:
-    """What Git calls CONTENT, with the algorithm HOW."""
-    algorithm = hashlib.sha256 if how == "sha256" else hashlib.sha1
-    return algorithm(b"blob %d\0%b" % (len(content), content), usedforsecurity=False).hexdigest()
-
-
-BASES = ("refs/gpustack/base", "refs/remotes/origin/HEAD", "HEAD")
-"""What a work tree is held against, the first that there is: what a review of requests names, the remote's branch that
-is merged to, and what is committed.
-"""
-
-
-def limit(lists: Sequence[str], reference: str | None) -> None:
-    """Hold the LISTS in the current folder, of what may run, against those where the work tree departed from REFERENCE
-    or from a base: what is added runs no code, whichever verb reads it. Where Git knows no base, they decide alone.
-    """
-    for which in lists:
-        LIMITS.pop(Path.cwd() / which, None)
-    for name in (reference, *BASES) if reference not in (None, "HEAD") else BASES:
-        with contextlib.suppress(GpustackError):
-            git = Git("", "")
-            there = git.entries(git.base(name), *lists)
-            known = {which: entry.blob for which, entry in there.items() if entry.mode.startswith("100")}
-            contents = dict(git.contents(known.values()))
-            for which in lists:
-                LIMITS[Path.cwd() / which] = contents[known[which]] if which in known else b""
-            return
+    words = {"reference": repr(reference), "near": " or ".join(near), "known": ", ".join(known[:3])}
+    return said("GPU022", "near" if near else "other" if known else "no commit", **words)

@@ -21,7 +21,7 @@ def missing(options: argparse.Namespace) -> list[Finding]:
     if not options.staged:
         return []
     from ..affected import Files, below, concerned
-    from .git import Git
+    from .repository import Git
 
     out = Path(options.out)
     git = Git("--staged compares with what is about to be committed", "install Git, or leave out --staged")

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ...text.regular import read_regular
-from .git import Entry, Git, blob_name
+from .repository import Entry, Git, blob_name
 
 if TYPE_CHECKING:
     from ...review.steering import Content

@@ -28,7 +28,7 @@ from ...text.regular import read_regular
 from .. import common
 from ..text import print_findings
 from .artifacts import indexes
-from .git import CONVERTED, Entry, Git, blob_name, same
+from .repository import CONVERTED, Entry, Git, blob_name, same
 
 if TYPE_CHECKING:
     from .against_git import Made

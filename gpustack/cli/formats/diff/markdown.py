@@ -127,7 +127,7 @@ def red(compared: Compared, room: int) -> str:
 
 def shared_out(compared: Compared, room: int) -> str:
     """A line for each rule in at most ROOM bytes, and of each in turn what is unlike what it told already first."""
-    rules = [(counted_only(first, same, 0), unlike(same)) for first, same in by_rule(compared.impact.red)]
+    rules = [(counted_only(first, same), unlike(same)) for first, same in by_rule(compared.impact.red)]
     told_of: list[list[str]] = [[] for _ in rules]
     left = room - size(told(compared, counted_only)) - size(MORE)
     for turn in zip_longest(*(effects for _, effects in rules)):
@@ -190,28 +190,18 @@ def row(effect: Effect, total: int, most: int = 0) -> str:
     return f"{place}{what}" + (f" ({escaped('; '.join(more))})" if more else "") + said
 
 
-def folded(first: Effect, same: Sequence[Effect], total: int) -> str:
-    """A line for a rule: how often, and in which clusters."""
-    clusters = {cluster for effect in same for cluster in effect.clusters}
-    names = ", ".join(fold(clusters)[:4])
-    return f"{_line(first, same)} in {len(clusters)} of {total} clusters: {escaped(names[:160])}\n"
-
-
-def counted_only(first: Effect, same: Sequence[Effect], total: int) -> str:
-    """The shortest that is said of a rule."""
-    del total
-    return f"{_line(first, same)}\n"
-
-
-def _line(first: Effect, same: Sequence[Effect]) -> str:
-    return f"- **{label(first)} {prose(first.title)}**: {len(same)} times"
+def counted_only(first: Effect, same: Sequence[Effect], _total: int = 0, more: str = "") -> str:
+    """The shortest that is said of a rule, and MORE."""
+    return f"- **{label(first)} {prose(first.title)}**: {len(same)} times{more}\n"
 
 
 def note(first: Effect, same: Sequence[Effect], total: int) -> str:
-    """The effects of a rule that are not red; many are folded."""
-    if len(same) > 12:
-        return folded(first, same, total)
-    return f"- {label(first)} {prose(first.title)}\n{_rows(same, total)}"
+    """The effects of a rule that are not red; of many, how often, and in which clusters."""
+    if len(same) <= 12:
+        return f"- {label(first)} {prose(first.title)}\n{_rows(same, total)}"
+    clusters = {cluster for effect in same for cluster in effect.clusters}
+    names = escaped(", ".join(fold(clusters)[:4])[:160])
+    return counted_only(first, same, total, f" in {len(clusters)} of {total} clusters: {names}")
 
 
 def section(group: Group, total: int) -> str:
