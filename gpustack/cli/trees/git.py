@@ -15,9 +15,9 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from ...model import Finding, InputError, MissingToolError
+from ...model import InputError, MissingToolError
 from ...text import programs
-from ..refusals import refusal, said
+from ..refusals import refusal
 
 SECONDS = 120.0
 """How long Git may take. A clone without blobs fetches what it lacks, a few megabytes."""
@@ -115,13 +115,13 @@ def answer(done: Done, what: str, reference: str = "", root: Path | None = None)
     if done.returncode:
         told = " ".join(os.fsdecode(done.stderr).split()) or f"it fails with exit code {done.returncode}"
         if reference and any(words in told for words in MISSING):
-            raise InputError(no_such_revision(reference, root))
+            raise no_such_revision(reference, root)
         raise refusal("GPU022", next(case for words, case in REFUSED.items() if words in told), what=what, said=told)
     return os.fsdecode(done.stdout)
 
 
-def no_such_revision(reference: str, root: Path | None) -> Finding:
-    """The finding for a REFERENCE that the clone in ROOT doesn't have, with those that it has."""
+def no_such_revision(reference: str, root: Path | None) -> InputError:
+    """The error for a REFERENCE that the clone in ROOT doesn't have, with those that it has."""
     from ...catalog._lookup import nearest
 
     order, shape = "--sort=-committerdate", "--format=%(refname:short)"
@@ -131,4 +131,4 @@ def no_such_revision(reference: str, root: Path | None) -> Finding:
     alike = nearest(reference.rpartition("/")[2], dict.fromkeys(ends))
     near = [name for end in alike for name in known if name.rpartition("/")[2] == end][:3]
     words = {"reference": repr(reference), "near": " or ".join(near), "known": ", ".join(known[:3])}
-    return said("GPU022", "near" if near else "other" if known else "no commit", **words)
+    return refusal("GPU022", "near" if near else "other" if known else "no commit", **words)
