@@ -60,12 +60,8 @@ VERBS = {
 
 
 REFUSALS = {
-    getattr(errno, name)
-    for name in (
-        *("EACCES", "EDQUOT", "EFBIG", "EIO", "ELOOP", "EMFILE", "ENAMETOOLONG", "ENFILE", "ENOMEM", "ENOSPC"),
-        *("ENOTDIR", "EPERM", "EROFS", "ESTALE"),
-    )
-    if hasattr(errno, name)
+    *(errno.EACCES, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.ELOOP, errno.EMFILE, errno.ENAMETOOLONG),
+    *(errno.ENFILE, errno.ENOMEM, errno.ENOSPC, errno.ENOTDIR, errno.EPERM, errno.EROFS, errno.ESTALE),
 }
 """What a system answers that lacks room or permission: no defect of ours, wherever it happens."""
 

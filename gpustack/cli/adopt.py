@@ -7,16 +7,15 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..model import Finding, InputError
 from . import common
-from .refusals import refusal, said
+from .refusals import refusal
 from .saving import save
+from .text import document, plain, print_findings, printable, say
 
 if TYPE_CHECKING:
     from ..compiler.cache import Store
     from ..moving.adopt import Adopted
     from ..moving.adopt.documents import Item
-    from ..moving.adopt.installation import Installation
 
 
 def answer(text: str) -> tuple[str, str]:
@@ -106,11 +105,14 @@ def adopted_of(options: argparse.Namespace, name: str, answers: dict[str, str], 
 
     context = adopt.read_all(options.inputs, answers, looked_at(options), vars(options).get("member", ""))
     names = options.inputs or [f"the cluster {options.context or 'of the kubeconfig'}"]
-    if not context.installation.told:
-        raise InputError(nothing(names, context.installation))
+    found = context.installation
+    if not found.told:
+        told = [f"{note.path}: {note.why}" for note in found.notes]
+        told += [f"{where.file}: a {body['kind']}, {body['metadata']['name']}" for body, where in found.objects]
+        raise refusal("GPU049", "nothing", inputs=", ".join(names[:3]), told="; ".join(told[:5]))
     own = {key: value for key, value in answers.items() if key not in context.reader.used}
     head = f"{HEAD} from {', '.join(dict.fromkeys(Path(word).name for word in names))}"
-    adopted = adopt.adopt(context.installation, name, own, store, keep=options.keep_release, head=head)
+    adopted = adopt.adopt(found, name, own, store, keep=options.keep_release, head=head)
     if options.tries:
         connect.run(options, lambda cluster: tried(cluster, adopted))
     return adopted
@@ -158,7 +160,6 @@ def named(options: argparse.Namespace) -> str:
 def tell(clusters: list[Adopted], options: argparse.Namespace, texts: dict[str, str]) -> int:
     """Print the report of each of CLUSTERS, and TEXTS where they go to no file; 2 where one doesn't render yet."""
     from ..moving.adopt import report
-    from .text import document, plain, print_findings, printable, say
 
     findings = [finding for each in clusters for finding in each.findings]
     code = 2 if findings or any(note.sort == "open" for each in clusters for note in each.notes) else 0
@@ -177,10 +178,3 @@ def tell(clusters: list[Adopted], options: argparse.Namespace, texts: dict[str, 
             say("The policy doesn't render yet:", stream)
             print_findings(each.findings, sys.stderr)
     return code
-
-
-def nothing(inputs: list[str], installation: Installation) -> Finding:
-    """The finding for INPUTS that tell nothing of an installation."""
-    told = [f"{note.path}: {note.why}" for note in installation.notes]
-    told += [f"{where.file}: a {body['kind']}, {body['metadata']['name']}" for body, where in installation.objects]
-    return said("GPU049", "nothing", inputs=", ".join(inputs[:3]), told="; ".join(told[:5]))

@@ -53,16 +53,10 @@ def run(options: argparse.Namespace) -> int:
     every = dict.fromkeys(common.name_of(path) or path.stem for path in common.select([]))
     for tree, same in trees.items():
         body = yaml.safe_dump({**head, "spec": yaml.safe_load(tree)}, sort_keys=False)
-        more = (
-            [f"# it counts as well in {few([*others], 12)}"]
-            if (others := [name for name in every if name not in same])
-            else []
-        )
-        more += [
-            f"# {where} says so itself, and this doesn't count beside it: take it out there"
-            for where in dict.fromkeys(same.values())
-            if where
-        ]
+        others = [name for name in every if name not in same]
+        more = [f"# it counts as well in {few(others, 12)}"] if others else []
+        where = dict.fromkeys(filter(None, same.values()))
+        more += [f"# {at} says so itself, and this doesn't count beside it: take it out there" for at in where]
         print("\n".join(["---", f"# for {few([*same], 12)}", *more, body]), end="")
     return code
 

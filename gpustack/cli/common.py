@@ -144,7 +144,7 @@ def project(options: argparse.Namespace) -> Iterator[Project]:
 @contextlib.contextmanager
 def store(options: argparse.Namespace) -> Iterator[Store]:
     """The user's store, or one of this run alone with --no-cache and for a user without a home."""
-    folder = None if options.no_cache else cache_folder()
+    folder = None if options.no_cache else named_folder("GPUSTACK_CACHE", "XDG_CACHE_HOME", ".cache")
     if folder is not None and (trouble := untrusted(folder)):
         print_findings([said("GPU975", severity="warning", folder=folder, trouble=trouble)], sys.stderr)
         folder = None
@@ -185,15 +185,10 @@ def elsewhere_in(project: Project, root: Path) -> Project:
     return dataclasses.replace(project, root=root, store=store)
 
 
-def cache_folder() -> Path | None:
-    """$GPUSTACK_CACHE where that is a folder, else gpustack/ in the user's cache folder, or None for a user who has no
-    home.
-    """
-    return named_folder("GPUSTACK_CACHE", "XDG_CACHE_HOME", ".cache")
-
-
 def named_folder(name: str, base_name: str, below: str, more: str = "") -> Path | None:
-    """The folder that the variable NAME says, else gpustack/MORE in that of BASE_NAME, which is BELOW the home."""
+    """The folder that the variable NAME says, where that is one, else gpustack/MORE in that of BASE_NAME, which is
+    BELOW the home; None for a user who has no home.
+    """
     named = os.environ.get(name, "")
     if named and "://" not in named:
         return Path(named)
@@ -231,8 +226,7 @@ def elsewhere() -> Finding:
     """The finding for a command in a folder that has no policies/, with the folder above it that has."""
     here = Path.cwd()
     above = next((folder for folder in here.parents if (folder / POLICIES).is_dir()), None)
-    remedy = f"run it in {above}" if above else f"run it where {POLICIES}/ is, or name policy files"
-    return Finding.error("GPU001", f"there is no folder {POLICIES}/ here", why=f"this is {here}", remedy=remedy)
+    return said("GPU001", "above" if above else "no policies", folder=POLICIES, here=here, above=above)
 
 
 def select_one(word: str) -> Path:
@@ -275,8 +269,7 @@ def name_of(path: Path) -> str:
 
 def unknown(word: str, names: Sequence[str], where: str = POLICIES) -> Finding:
     """The finding for a WORD that means none of the clusters NAMES of the folder WHERE."""
-    near = difflib.get_close_matches(word, names, n=3)
-    there = some(names) or "no cluster"
+    near, there = difflib.get_close_matches(word, names, n=3), some(names) or "no cluster"
     case = "near" if near else "other"
     return said("GPU021", case, word=repr(word), where=where, names=there, near=" or ".join(near))
 

@@ -18,7 +18,7 @@ from .text import document, plain, print_findings, printable, say
 
 if TYPE_CHECKING:
     from ..registry.client import Client
-    from ..review.images.lock import Difference, Lacking, Locked
+    from ..review.images.lock import Difference, Locked
 
 AT_ONCE = 8
 """Images that are asked for at the same time: registries count requests."""
@@ -37,9 +37,11 @@ def run(options: argparse.Namespace) -> int:
     difference = lock.compare(before or {}, needed, now)
     layer = layer_file()
     pinning = options.layer or os.path.lexists(layer)
-    state = State(
-        difference, unfit(lock.lacking(now or before or {}, used)), lock.by_tag_alone(used) if pinning else []
-    )
+    unfit = [
+        said("GPU969", image=each.name, platform=each.platform, clusters=folded(each.clusters))
+        for each in lock.lacking(now or before or {}, used)
+    ]
+    state = State(difference, unfit, lock.by_tag_alone(used) if pinning else [])
     if options.check:
         stale = os.path.lexists(layer) and content(layer) != lock.layer(before or {}).encode()
         return told(options, state, len(needed), stale)
@@ -57,11 +59,6 @@ class State:
     difference: Difference
     unfit: Sequence[Finding]
     unpinned: Sequence[str]
-
-
-def unfit(lacking: Iterable[Lacking]) -> list[Finding]:
-    """What to say of images that can't run on nodes that need them."""
-    return [said("GPU969", image=each.name, platform=each.platform, clusters=folded(each.clusters)) for each in lacking]
 
 
 def layer_file() -> Path:
@@ -149,12 +146,9 @@ def report(options: argparse.Namespace, state: State, end: str, code: int) -> in
         lists = {name: list(listed) for name, listed in parts.items()}
         print(document(code, [*map(plain, state.unfit)], **lists, unpinned=list(state.unpinned)))
         return code
-    words = {"missing": "not locked", "moved": "moved", "unused": "not used"}
-    if not options.check:
-        words = {"missing": "new", "moved": "moved", "unused": "gone"}
-    for name, listed in parts.items():
-        for image in listed:
-            print(printable(f"{words[name]}: {image}"))
+    words = ("not locked", "moved", "not used") if options.check else ("new", "moved", "gone")
+    for word, image in ((word, each) for word, listed in zip(words, parts.values(), strict=True) for each in listed):
+        print(printable(f"{word}: {image}"))
     if state.unpinned:
         say(printable(f"by tag alone: {folded(state.unpinned)}; `extends: [locked-images]` renders their digests"))
     print_findings(state.unfit, sys.stderr)

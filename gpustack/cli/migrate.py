@@ -13,7 +13,7 @@ import json
 import os
 import sys
 from collections.abc import Iterator
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -46,7 +46,7 @@ def run(options: argparse.Namespace) -> int:
         from .saving import save
 
         other = made(options, render, plan.seen, reverse=not reverse)
-        text = as_json({"version": 1, **told, **written(plan, datetime.now(UTC), other)})
+        text = as_json({"version": 1, **told, **written(plan, common.clock(), other)})
         save(Path(options.write), f"{text}\n", "the plan", "name another file with --write")
     return answer(options.format, code, told, lines(plan))
 
@@ -105,7 +105,6 @@ def carry_out(options: argparse.Namespace) -> int:
 def progress(plan: Plan) -> dict[str, Any]:
     """How far a hand-over is: what was done and by whom, what is next, and what must not stay so for long."""
     from ..moving.migrate.acts import record
-    from ..moving.migrate.file import TIME
     from ..moving.migrate.plan import behind
     from ..moving.migrate.seen import facts
     from ..moving.migrate.steps import stopped
@@ -116,7 +115,7 @@ def progress(plan: Plan) -> dict[str, Any]:
     stops = [each["at"] for each in entries if each["step"] == "stop"]
     ours = ((look.find("Deployment", NAME, plan.render.namespace) or {}).get("status") or {}).get("readyReplicas")
     late, applied = list(behind(look, every=True)), [each["at"] for each in entries if each["step"] == "apply"]
-    ends = (datetime.now(UTC) - timedelta(days=facts()["postponed"])).strftime(TIME)
+    ends = common.moment(common.clock() - timedelta(days=facts()["postponed"]))
     step = next((each for each in plan.steps if each.state == "next"), None)
     done = dict.fromkeys((each["at"], each["step"], each["by"]) for each in entries)
     return {
@@ -222,9 +221,8 @@ def lines(plan: Plan) -> Iterator[str]:
     """The plan for people: first what becomes of the drivers."""
     yield f"{plan.render.cluster}: {TEXTS['promises'][plan.promise.level]}: {'; '.join(plan.promise.why)}"
     version = plan.seen.version or "of an unknown version"
-    yield f"operator {version}, installed by {plan.way.title}" + (
-        f", release {plan.way.release}" if plan.way.release else ""
-    )
+    release = f", release {plan.way.release}" if plan.way.release else ""
+    yield f"operator {version}, installed by {plan.way.title}{release}"
     yield from (f"note: {note}" for note in plan.notes)
     yield "DaemonSets:" if plan.verdicts else "no DaemonSet of the stack was seen"
     for each in plan.verdicts:

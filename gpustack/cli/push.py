@@ -76,15 +76,8 @@ def pushed(
         print(printable(f"{done} {common.counted(len(files), 'file')} to {reference}@{made.digest}"))
         for name, value in annotations.items():
             print(printable(f"  {name}: {value}"))
-    return {
-        "cluster": goal.cluster,
-        "reference": reference,
-        "digest": made.digest,
-        "pushed": client is not None,
-        "annotations": annotations,
-        "files": sorted(files),
-        "findings": [plain(finding) for finding in findings],
-    }
+    told = {"cluster": goal.cluster, "reference": reference, "digest": made.digest, "pushed": client is not None}
+    return {**told, "annotations": annotations, "files": sorted(files), "findings": [plain(each) for each in findings]}
 
 
 def origin(options: argparse.Namespace, cluster: str, files: Collection[str]) -> dict[str, str]:

@@ -56,16 +56,14 @@ def text(diff: Any, options: argparse.Namespace, objects: dict[str, list[str]] |
 
     before, after = diff.driver_branches
     yield f"{options.before} -> {options.after}" + (f" (driver branch {before} -> {after})" if before != after else "")
-    flips = [change for change in diff.defaults if change.flips]
+    flips = [row(change) for change in diff.defaults if change.flips]
+    newest = max(options.before, options.after, key=_versions.key)
     sections = [
-        ("Defaults that flip: what runs changes although no policy does", [row(change) for change in flips]),
+        ("Defaults that flip: what runs changes although no policy does", flips),
         ("Other defaults", [row(change) for change in diff.defaults if not change.flips]),
         ("Images", [row(change) for change in diff.images]),
         ("Behaviour", list(diff.behaviour)),
-        (
-            f"Fields that only {max(options.before, options.after, key=_versions.key)} knows",
-            [change.path for change in diff.fields],
-        ),
+        (f"Fields that only {newest} knows", [change.path for change in diff.fields]),
     ]
     if objects is not None:
         names = {

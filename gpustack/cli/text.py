@@ -16,7 +16,7 @@ __all__ = ["answer", "as_json", "document", "plain", "print_findings", "printabl
 
 WIDTH = 160
 _CODE = re.compile(r" *\d* \| ")
-"""How a line of a file begins (`quoted`), and the one with the mark below it."""
+"""How a line of a file that `text` quotes begins, and the one with the mark below it."""
 
 
 class Code(str):
@@ -79,23 +79,17 @@ def text(finding: Finding) -> str:
     place = f"{location}: " if location else ""
     lines = [f"{place}{finding.severity} {finding.rule}: {finding.what}"]
     if location and location.text is not None and location.line is not None:
-        lines += quoted(location.line, location.column or 1, location.text)
-    if finding.path and not (location and location.line):
-        lines.append(f"  at: {finding.path}")
-    if finding.why:
-        lines.append(f"  why: {finding.why}")
-    if finding.remedy:
-        lines.append(f"  do: {finding.remedy}")
-    if finding.waived:
-        lines.append(f"  waived by: {finding.waived}")
+        number, column = f"{location.line:5}", location.column or 1
+        start, shown = excerpt(column, location.text)
+        lines += [f"{number} | {shown.expandtabs(1)}", f"{' ' * len(number)} | {' ' * (column - 1 - start)}^"]
+    lines += [f"  {line}" for line in reasons(finding, "" if location and location.line else finding.path)]
     return "\n".join(printable(line) for line in lines)
 
 
-def quoted(line: int, column: int, text: str) -> list[str]:
-    """The line with a mark below the column; a long line is cut around it."""
-    start, shown = excerpt(column, text)
-    number = f"{line:5}"
-    return [f"{number} | {shown.expandtabs(1)}", f"{' ' * len(number)} | {' ' * (column - 1 - start)}^"]
+def reasons(finding: Finding, at: str) -> list[str]:
+    """What is said of FINDING below what is wrong, with the path that it is AT where nothing else says that."""
+    parts = {"at": at, "why": finding.why, "do": finding.remedy, "waived by": finding.waived}
+    return [f"{word}: {said}" for word, said in parts.items() if said]
 
 
 def whole(value: Any) -> Any:

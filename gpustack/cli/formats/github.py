@@ -5,7 +5,7 @@ GitHub shows ten errors, ten warnings and ten notices of a step; the log has all
 
 from ...compiler.judge import also
 from ...model import Finding
-from ..text import printable
+from ..text import printable, reasons
 from . import Report
 
 COMMANDS = {"error": "error", "warning": "warning", "note": "notice"}
@@ -22,9 +22,7 @@ def annotation(finding: Finding) -> str:
     fields = {"file": place.file, "line": place.line, "col": place.column} if place else {}
     properties = [f"{key}={escaped(printable(str(value)), ':,')}" for key, value in fields.items() if value is not None]
     properties.append(f"title={escaped(f'gpustack {finding.rule}', ':,')}")
-    at = "" if place else finding.path
-    more = (("at", at), ("why", finding.why), ("do", finding.remedy), ("waived by", finding.waived))
-    said = [finding.what, *(f"{word}: {words}" for word, words in more if words)]
+    said = [finding.what, *reasons(finding, "" if place else finding.path)]
     text = "\n".join(printable(line) for part in said for line in part.splitlines())
     return f"::{COMMANDS[finding.severity]} {','.join(properties)}::{escaped(text)}"
 

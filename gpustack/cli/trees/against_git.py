@@ -150,6 +150,9 @@ def merged_files(
     """What is merged as RENDERED, by the paths below the rendered folder: the files of each cluster, and those of its
     engine; and whether any of it isn't MADE so now.
     """
+    from ...compiler.dist import HEADER
+    from ...review.diff.sides import without_header
+
     merged: tuple[Shown, Shown] = ({}, {})
     unread: dict[str, list[tuple[dict[str, str], str]]] = {}
     for path, (mode, blob) in rendered.items():
@@ -163,7 +166,10 @@ def merged_files(
             files[name] = known.text
         else:
             unread.setdefault(blob, []).append((files, name))
-    read_rest(git, unread, texts)
+    for blob, content in git.contents(unread):
+        text = texts.name(without_header(content.decode("utf-8", "replace"), HEADER))
+        for files, name in unread[blob]:
+            files[name] = text
     return merged, bool(unread)
 
 
@@ -178,17 +184,6 @@ def _placed(path: str) -> tuple[int, str, str] | None:
         engine, cluster, *file = rest.split("/", 2)
         return (1, cluster, path) if file and engine in engines.names() else None
     return None if first.startswith(".") else (0, first, rest)
-
-
-def read_rest(git: Git, unread: Mapping[str, list[tuple[dict[str, str], str]]], texts: Texts) -> None:
-    """Read the blobs that are not what is rendered now, each into the files that are UNREAD."""
-    from ...compiler.dist import HEADER
-    from ...review.diff.sides import without_header
-
-    for blob, content in git.contents(unread):
-        name = texts.name(without_header(content.decode("utf-8", "replace"), HEADER))
-        for files, file in unread[blob]:
-            files[file] = name
 
 
 def shared(clusters: Mapping[str, dict[str, str]], after: Mapping[str, Files]) -> dict[str, Files]:

@@ -81,9 +81,10 @@ class Base:
         """The files of each cluster: those of AFTER where its policy is the SAME now, else what the policies THEN
         render to; of the registry where this version of gpustack renders them otherwise.
         """
-        files: dict[str, Files] = {}
-        shapes: dict[str, Files] = {}
-        lost = []
+        from ...review.impact import repository
+        from ...review.impact.tiers import POWER
+
+        files, shapes, lost = dict[str, "Files"](), dict[str, "Files"](), list[str]()
         for cluster, digest in self.digests.items():
             if cluster in same and after.layers.get(cluster) == digest:
                 files[cluster] = after.side.clusters[cluster]
@@ -100,7 +101,9 @@ class Base:
                     files[cluster] = self._named((file.path, file.text) for file in stack.files) if stack else {}
                     continue
             files[cluster] = shapes[digest]
-        self.effects += self._lost(lost)
+        if lost:  # nobody here knows what was merged
+            what = f"this gpustack renders {common.some(lost)} as merged with another digest than is merged"
+            self.effects.append(repository.effect("IMP005", POWER, f"{self.project.out.name}/{index.INDEX}", what))
         return files
 
     def _named(self, files: Iterable[tuple[str, str]]) -> Files:
@@ -121,12 +124,3 @@ class Base:
         except ValueError as error:
             raise InputError(said("GPU986", cluster=source.name, digest=digest, reason=error)) from None
         return self._named((name, data.decode("utf-8", "replace")) for name, data in files.items())
-
-    def _lost(self, clusters: Collection[str]) -> Iterator[Effect]:
-        """What is to be said of CLUSTERS of which nobody here knows what was merged."""
-        from ...review.impact import repository
-        from ...review.impact.tiers import POWER
-
-        if clusters:
-            what = f"this gpustack renders {common.some(clusters)} as merged with another digest than is merged"
-            yield repository.effect("IMP005", POWER, f"{self.project.out.name}/{index.INDEX}", what)

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from ...policy.loading.decisions import AcceptanceSpec
     from ...review.diff.objects import ObjectChange
     from ...review.diff.sides import Files, Side, Texts
+    from ...review.images.lock import Locked
     from ...review.impact.effects import Effect, Impact
     from ...review.impact.origin import Fleet
     from ...review.rings import Ringed
@@ -142,9 +143,13 @@ class Sides:
     def fleet(self) -> Fleet:
         """What the clusters of both sides say."""
         from ...review.impact.origin import Fleet
+        from ..images import locked
 
         before, after = (policies.all() if policies else () for policies in (self.old, self.new))
-        return Fleet.of(before, after, pins())
+        pinned: Mapping[str, Locked] = {}
+        with suppress(GpustackError):  # nothing is pinned where that can't be read
+            pinned = locked() or {}
+        return Fleet.of(before, after, ((name, each.digest) for name, each in pinned.items()))
 
     def said_anew(self, changed: Mapping[str, Sequence[ObjectChange]]) -> dict[str, Sequence[ObjectChange]]:
         """Clusters beside CHANGED whose policies say something else, though they render the same: without changes."""
@@ -172,18 +177,23 @@ class Sides:
 @contextmanager
 def sides(options: argparse.Namespace) -> Iterator[Sides]:
     """Both sides of the comparison that OPTIONS ask for."""
+    from ...compiler.index import clusters_in
+    from .strays import by_index
+
     folders = getattr(options, "folders", [])
     if len(folders) not in {0, 2}:
         raise refusal("GPU027", "folders", named=f"{len(folders)} {'was' if len(folders) == 1 else 'were'}")
     if folders:
+        first, last = map(Path, folders)
+        merged = beside_of(first)
         with common.project(options) as project:
-            old, new = (folder_side(Path(folder)) for folder in folders)
-            roots = [Path(folder).resolve().parent for folder in folders]
-            if roots[1] not in {roots[0], Path.cwd()}:  # the first is the base
-                LIMITS.update({roots[1] / each: beside_of(Path(folders[0]))(each) or b"" for each in (LIST, LOCK)})
-            known = [beside(Path(folder), side, project) for folder, side in zip(folders, (old, new), strict=True)]
-            merged = beside_of(Path(folders[0]))
-        yield Sides(old, new, known[0], known[1], foreign=listed(Path(folders[1])), merged=merged)
+            old, new = folder_side(first), folder_side(last)
+            root = last.resolve().parent
+            if root not in {first.resolve().parent, Path.cwd()}:  # the first is the base
+                LIMITS.update({root / each: merged(each) or b"" for each in (LIST, LOCK)})
+            known = beside(first, old, project), beside(last, new, project)
+        foreign = by_index(last) if clusters_in(last) else []  # what has no index was not rendered by us
+        yield Sides(old, new, *known, foreign=foreign, merged=merged)
         return
     from .against_git import git_sides
 
@@ -202,14 +212,6 @@ def beside_of(folder: Path) -> Callable[[str], bytes | None]:
         return read_regular(there) if there.is_file() and not same else None
 
     return read
-
-
-def listed(folder: Path) -> list[Foreign]:
-    """What lies in FOLDER and its indexes don't list; nothing where it has no index, and so was not rendered by us."""
-    from ...compiler.index import clusters_in
-    from .strays import by_index
-
-    return by_index(folder) if clusters_in(folder) else []
 
 
 def folder_side(folder: Path) -> Side:
@@ -292,11 +294,3 @@ def side_of(
         engine |= {source.name: own} if own else {}
     known = kinds.kinds_of(project.root)
     return Side({source.name: shapes[source.key][0] for source in sources}, texts, title, engine, known)
-
-
-def pins() -> Iterator[tuple[str, str]]:
-    """The images of images.lock, and the digests that they are pinned to; nothing where it can't be read."""
-    from ..images import locked
-
-    with suppress(GpustackError):
-        yield from ((name, each.digest) for name, each in (locked() or {}).items())

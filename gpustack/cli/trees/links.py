@@ -28,12 +28,8 @@ def refuse(out: str = "dist") -> None:
     """Raise InputError for links of the project in the current folder that lead out of it, or stand where none may; OUT
     is its rendered folder.
     """
-    findings = [
-        *steering(),
-        *rendered(Path(out)),
-        *leading_out(Path(POLICIES) / each for each in ("", LAYERS, CHANGES)),
-    ]
-    if findings:
+    policies = leading_out(Path(POLICIES) / each for each in ("", LAYERS, CHANGES))
+    if findings := [*steering(), *rendered(Path(out)), *policies]:
         raise InputError(*findings)
 
 
@@ -44,29 +40,23 @@ def refuse_files(paths: Iterable[Path]) -> None:
     known = list(paths)
     folders = [folder / each for folder in dict.fromkeys(path.parent for path in known) for each in (LAYERS, CHANGES)]
     layers = [Path(entry.path) for folder in folders if folder.is_dir() for entry in os.scandir(folder)]
-    findings = [*leading_out(known), *leading_out(folders), *leading_out(layers)]
-    if findings:
+    if findings := [*leading_out([*known, *folders, *layers])]:
         raise InputError(*findings)
 
 
 def steering() -> Iterator[Finding]:
     """What is wrong with files that steer the review."""
-    for name in PLAIN:
-        if Path(name).is_symlink():
-            yield finding(
-                name, "is a link, and a review would show the link and not what it leads to", "the file itself"
-            )
+    what = "is a link, and a review would show the link and not what it leads to"
+    yield from (finding(name, what, "the file itself") for name in PLAIN if Path(name).is_symlink())
 
 
 def rendered(out: Path) -> Iterator[Finding]:
     """What is wrong with the rendered folder OUT, where it is in the clone."""
     here = Path.cwd()
-    full = here / out
-    below = [path for path in (full, *full.parents) if here in path.parents]
-    for path in below:
-        if path.is_symlink():
-            name = os.path.relpath(path, here)
-            yield finding(name, "is a link, and what is rendered would be looked at elsewhere", "a folder")
+    what = "is a link, and what is rendered would be looked at elsewhere"
+    for path in (here / out, *(here / out).parents):
+        if here in path.parents and path.is_symlink():
+            yield finding(os.path.relpath(path, here), what, "a folder")
 
 
 def leading_out(paths: Iterable[Path]) -> Iterator[Finding]:

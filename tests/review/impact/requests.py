@@ -7,7 +7,6 @@ refused change would be told as doesn't depend on who refuses it today.
 from __future__ import annotations
 
 import functools
-import os
 from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -64,7 +63,7 @@ def laid(base: Values, over: Values) -> dict[str, Any]:
 
 @functools.cache
 def _store() -> Store:
-    folder = Path(os.environ.get("GPUSTACK_CACHE") or common.cache_folder() or "/nonexistent")
+    folder = common.named_folder("GPUSTACK_CACHE", "XDG_CACHE_HOME", ".cache") or Path("/nonexistent")
     return Store(folder, own_digest())
 
 
