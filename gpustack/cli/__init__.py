@@ -197,9 +197,7 @@ class Parser(argparse.ArgumentParser):
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
         """As argparse, but names may stand on both sides of an option, and the verb itself says what it doesn't know.
-
-        What stands behind "--" is a name, which argparse's way of mixing forgets.
-        """
+        What stands behind "--" is a name, which argparse's way of mixing forgets."""
         if self._mixing or self._subparsers is not None or "--" in (args or ()):
             return super().parse_known_args(args, namespace)
         self._mixing = True

@@ -76,10 +76,8 @@ def words(of: AcceptanceSpec | argparse.Namespace) -> tuple[str, str, str]:
 
 
 def contradicted(chosen: Sequence[Effect], text: str, options: argparse.Namespace) -> Iterator[Finding]:
-    """Those of CHOSEN that TEXT, what stands in the file, accepts in other words than OPTIONS do.
-
-    An entry is never changed here: its owners see what becomes of what they wrote.
-    """
+    """Those of CHOSEN that TEXT, what stands in the file, accepts in other words than OPTIONS do. An entry is never
+    changed here: its owners see what becomes of what they wrote."""
     from ..policy.loading.decisions import parsed
     from ..text.positions import locate
 

@@ -65,8 +65,7 @@ def asked(
     options: argparse.Namespace, brought: Sequence[tuple[str, list[Named]]], trees: dict[str, dict[str, str]]
 ) -> Iterator[Told]:
     """What the advisories BROUGHT say of each cluster; equal clusters are asked once. TREES gets what mends them, with
-    their names, and which lines of their own files stand above that.
-    """
+    their names, and which lines of their own files stand above that."""
     digests, parsed = images.locked() or {}, dict[str, Any]()
     known: dict[str, tuple[list[tuple[Finding, Facts]], str]] = {}
     with common.project(options) as project:

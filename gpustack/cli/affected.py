@@ -92,9 +92,7 @@ def affected(changed: Iterable[str], out: Path) -> set[str]:
 
 
 def far_changes() -> dict[Path, set[Path]]:
-    """For each policy, the files of changes that have reached neither its ring nor the one before; nothing where one of
-    them can't be read.
-    """
+    """By policy, the changes that reached neither its ring nor the one before; nothing where one can't be read."""
     from ..policy.loading.load import ringed
 
     with suppress(InputError):
@@ -121,8 +119,7 @@ def above(path: str) -> Iterator[str]:
 
 def below(files: Files, out: Path, cluster: str) -> bool:
     """Whether the folder of CLUSTER in OUT, that of its engine's objects, or its index is one of FILES, is in one of
-    them, or is one of the folders that FILES are inside.
-    """
+    them, or is one of the folders that FILES are inside."""
     from ..compiler.index import INDEX
     from ..gitops.engines import names
     from ..gitops.place import FOLDER

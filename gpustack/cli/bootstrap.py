@@ -41,8 +41,7 @@ def run(options: argparse.Namespace) -> int:
 
 def to_print(plans: Mapping[str, Plan]) -> Mapping[str, Plan]:
     """The roots of PLANS by cluster; "" is all of them in one, also where there is one cluster so far: the root is
-    applied once, and others come. Raises InputError where they have none in common.
-    """
+    applied once, and others come. Raises InputError where they have none in common."""
     roots = {plan.engine.rooted(plan) for plan in plans.values()}
     if roots == {"beside"} or (len(plans) == 1 and roots != {"shared"}):
         return plans

@@ -186,9 +186,7 @@ def elsewhere_in(project: Project, root: Path) -> Project:
 
 
 def named_folder(name: str, base_name: str, below: str, more: str = "") -> Path | None:
-    """The folder that the variable NAME says, where that is one, else gpustack/MORE in that of BASE_NAME, which is
-    BELOW the home; None for a user who has no home.
-    """
+    """The variable NAME's folder, else gpustack/MORE in BASE_NAME's, which is BELOW the home; None without a home."""
     named = os.environ.get(name, "")
     if named and "://" not in named:
         return Path(named)
@@ -200,10 +198,8 @@ def named_folder(name: str, base_name: str, below: str, more: str = "") -> Path 
 
 
 def select(arguments: Sequence[str]) -> list[Path]:
-    """The policy files that ARGUMENTS mean, each once. Without any: all of policies/, which must not be empty.
-
-    A name that nothing matches is refused.
-    """
+    """The policy files that ARGUMENTS mean, each once. Without any: all of policies/, which must not be empty. A name
+    that nothing matches is refused."""
     from ..policy.loading.load import policy_files
 
     links.refuse()

@@ -28,9 +28,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Goal:
-    """A cluster to push: where to, for which engine, what is to be said of it, and the digest that its policy reads, if
-    it reads one.
-    """
+    """A cluster to push: where to, for which engine, what to say of it, and the digest that its policy reads, if
+    any."""
 
     cluster: str
     where: Reference
@@ -97,9 +96,7 @@ def read_by(out: Path, cluster: str) -> Reads | None:
 
 
 def contents(options: argparse.Namespace, clusters: Collection[str]) -> dict[str, dict[str, bytes]]:
-    """The files of CLUSTERS by their paths from each one's folder, be they there or not. Raises StaleError where they
-    aren't what was rendered.
-    """
+    """The files of CLUSTERS by path, be they there or not. Raises StaleError where they aren't what was rendered."""
     out = Path(options.out)
     alone = [cluster for cluster in clusters if artifacts.held(out, cluster)]
     compiled = artifacts.contents(options, alone)
@@ -119,10 +116,7 @@ def content(out: Path, cluster: str) -> dict[str, bytes]:
 
 
 def as_listed(folder: Path, listed: Any, there: Collection[str]) -> dict[str, bytes]:
-    """The files below FOLDER that an index has LISTED with their digests, of those that are THERE, by path.
-
-    Raises StaleError where one isn't what was rendered.
-    """
+    """Those files of FOLDER that are THERE and an index has LISTED, by path. Raises StaleError where one is another."""
     from ..text.regular import read_regular
 
     files = {}

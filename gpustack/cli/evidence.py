@@ -18,8 +18,7 @@ NOT_YET = ("LIV001", "LIV002", "LIV603", "LIV604")
 
 
 class Report(NamedTuple):
-    """When verify looked at a cluster, the file that says what it saw, the digest of what was rendered for it, and its
-    findings."""
+    """When verify looked at a cluster, the file that says it, the digest of what was rendered for it, its findings."""
 
     looked: datetime.datetime
     file: str
@@ -57,9 +56,7 @@ def left(change: Change, rings: Rings, now: datetime.datetime) -> datetime.timed
 def blocks(
     change: Change, rings: Rings, clusters: Mapping[str, str], seen: Mapping[str, Report], now: datetime.datetime
 ) -> Iterator[Finding]:
-    """What keeps CHANGE in its ring, which has CLUSTERS, with the digests of what is rendered for them, of which SEEN
-    are reports: where, why, and what to do.
-    """
+    """Why CHANGE stays in its ring, which has CLUSTERS (digests of what they render to), of which SEEN are reports."""
     came, rest = change.came, left(change, rings, now)
     if came is None:
         return

@@ -54,9 +54,7 @@ def renderer(path: Path) -> dict[str, Any]:
 
 
 def lines(told: Sequence[Explained], cluster: str) -> Iterator[str]:
-    """What is TOLD of CLUSTER, for people: a value with who wrote it, and what it took the place of, once where that is
-    a list.
-    """
+    """What is TOLD of CLUSTER, for people: a value, who wrote it, and what it took the place of, of a list once."""
     from ..policy.language.repository import CLUSTER
 
     rows = [(f"{dotted(row.path)}: {shown(row.value)}", row) for row in told]

@@ -39,8 +39,7 @@ def locked() -> dict[str, Locked] | None:
 
 def used(project: Project, words: Sequence[str], progress: Progress) -> tuple[list[Image], list[str]]:
     """The images of the clusters that WORDS mean (all without any), and these clusters. Each distinct spec is looked at
-    once. Raises FindingsError where a rule refuses a policy.
-    """
+    once. Raises FindingsError where a rule refuses a policy."""
     from ..compiler import fleet
     from ..review.images import inventory
 

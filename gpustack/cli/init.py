@@ -91,8 +91,7 @@ def scratch(folder: Path) -> Iterator[Path]:
 
 def place(fresh: Path, folder: Path) -> None:
     """Put what is in FRESH into FOLDER, in one step where that isn't there; where somebody puts something there in the
-    meantime, or the disk is full, it is as before.
-    """
+    meantime, or the disk is full, it is as before."""
     if not os.path.lexists(folder):
         folder.parent.mkdir(parents=True, exist_ok=True)
         fresh.rename(folder)
@@ -158,10 +157,8 @@ def filled(text: str) -> str:
 
 
 def pins() -> str:
-    """What this gpustack needs, each package with the hashes of its files, as it was tested.
-
-    Raises MissingToolError where the file that says so is gone: a part of the installation is missing.
-    """
+    """What this gpustack needs, each package with the hashes of its files, as it was tested. Raises MissingToolError
+    where the file that says so is gone: a part of the installation is missing."""
     package = Path(__file__).resolve().parents[1]
     for root in (package, package.parent):  # installed, and in a clone
         path = root / "requirements" / "runtime.txt"

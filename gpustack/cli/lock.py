@@ -68,9 +68,7 @@ def layer_file() -> Path:
 
 
 def locked_before(*, must: bool) -> dict[str, Locked] | None:
-    """What images.lock says; None where there is none, which --check refuses, or none that can be read, which it
-    refuses too.
-    """
+    """What images.lock says; None where there is none, or none that can be read: --check refuses both."""
     from ..review.images import lock
 
     try:

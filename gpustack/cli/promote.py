@@ -206,9 +206,8 @@ def moved(fleet: Fleet, change: Change, ring: str | None) -> str:
 
 
 def written(fleet: Fleet, change: Change, values: dict[str, str | None], what: str, clusters: dict[str, Path]) -> str:
-    """Write VALUES into the rollout of CHANGE, render CLUSTERS, and commit both as WHAT. The file is as it was where
-    that is refused.
-    """
+    """Write VALUES into CHANGE's rollout, render CLUSTERS, commit as WHAT; where that is refused, the file is as
+    before."""
     from ..compiler import fleet as compiler
 
     options, path, old = fleet.options, Path(common.POLICIES, CHANGES, f"{change.name}.yaml"), change.document.text
@@ -257,8 +256,7 @@ def edited(change: Change, values: dict[str, str | None]) -> str:
 
 def clean(project: Project, clusters: dict[str, Path]) -> Git:
     """Git. Raises InputError where policies or the folders of CLUSTERS are not committed, and rendered, as they are:
-    somebody's work would get into the commit. Or where Git commits another content than is there, which we don't.
-    """
+    somebody's work would get into the commit. Or where Git commits another content than is there, which we don't."""
     from ..compiler import fleet
     from .trees.repository import Git
 

@@ -67,9 +67,7 @@ def report(outcome: fleet.Outcome, options: argparse.Namespace, out: Path, code:
 
 
 def as_json(code: int, outcome: fleet.Outcome, wrong: Sequence[Finding]) -> str:
-    """The document of `render` and `check`; its findings say which clusters they are about, those that are WRONG with
-    what lies there are about none.
-    """
+    """The document of `render` and `check`: findings by cluster; those that are WRONG, and what lies there, by none."""
     clusters = [picked(change, "name=cluster written removed unchanged") for change in outcome.changes]
     about = [(item.finding, item.clusters) for item in outcome.findings]
     about += [(each, ()) for each in (*wrong, *(each.finding for each in outcome.foreign))]

@@ -68,8 +68,7 @@ def fleet(options: argparse.Namespace) -> list[Section]:
 
 def strays(project: Project, paths: list[Path]) -> list[tuple[Finding, tuple[str, ...]]]:
     """What lies in dist/ and isn't rendered, as findings about no cluster; with a base it is among the changes. Nothing
-    where a policy is refused, which is a finding itself.
-    """
+    where a policy is refused, which is a finding itself."""
     from ..compiler import fleet
 
     try:

@@ -36,8 +36,7 @@ def save(path: Path, text: str, what: str, remedy: str) -> None:
 
 def special(path: Path) -> bool:
     """Whether PATH is a device, a pipe or the like. What the system keeps in /dev and /proc is never replaced: it may
-    be a link to our own output, which is a file today.
-    """
+    be a link to our own output, which is a file today."""
     absolute = os.path.abspath(path)
     if absolute.startswith(("/dev/", "/proc/")) and not absolute.startswith("/dev/shm/"):  # noqa: S108 - plain memory
         return True

@@ -25,8 +25,7 @@ class LostError(Exception):
 
 class Stream(io.TextIOBase):
     """Writes to the stream UNDER, which is None where the program was started with a closed one. DESCRIPTOR says which
-    it is: what standard output (1) can't take is LostError, what standard error can't is dropped.
-    """
+    it is: what standard output (1) can't take is LostError, what standard error can't is dropped."""
 
     def __init__(self, under: TextIO | None, descriptor: int) -> None:
         super().__init__()
@@ -96,8 +95,7 @@ def guarded() -> Iterator[None]:
 
 def occupy() -> None:
     """Open the null device in the place of each standard stream that is closed: the next file that is opened, or that a
-    program we start opens, would take that place, and what is meant for the stream would go into the file.
-    """
+    program we start opens, would take that place, and what is meant for the stream would go into the file."""
     for descriptor in range(3):
         try:
             os.fstat(descriptor)

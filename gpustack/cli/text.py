@@ -32,8 +32,7 @@ def print_findings(findings: Iterable[Finding], stream: TextIO) -> None:
 
 def say(text: str, stream: TextIO | None = None) -> None:
     """Print TEXT for people to STREAM, standard output by default: prose is broken at the width of a terminal, lines of
-    files that are quoted in it are not. Tables and code go to `print`.
-    """
+    files that are quoted in it are not. Tables and code go to `print`."""
     stream = stream or sys.stdout
     columns = columns_of(stream)
     lines = (line if _CODE.match(line) else folded(line, columns) for line in text.split("\n"))
@@ -52,17 +51,14 @@ def answer(how: str, code: int, told: dict[str, Any], lines: Iterable[str]) -> i
 
 def columns_of(stream: TextIO) -> int:
     """The columns of the terminal behind STREAM, as COLUMNS or the terminal itself says. 0 for a pipe, a file and CI,
-    whose logs are searched line by line: nothing is broken there.
-    """
+    whose logs are searched line by line: nothing is broken there."""
     if not stream.isatty() or os.environ.get("CI"):
         return 0
     return max(80, shutil.get_terminal_size().columns)  # a narrower one breaks lines itself
 
 
 def folded(line: str, columns: int) -> str:
-    """LINE broken between words where it is longer than COLUMNS, unless those are 0. What stands between backticks, a
-    path and an address stay whole.
-    """
+    """LINE broken between words at COLUMNS, 0 for nowhere; what is in backticks, a path and an address stay whole."""
     if not columns or len(line) <= columns:
         return line
     whole = re.sub(r"`[^`]*`", lambda span: span[0].replace(" ", "\0"), line)  # no line that is printable has one
@@ -94,8 +90,7 @@ def reasons(finding: Finding, at: str) -> list[str]:
 
 def whole(value: Any) -> Any:
     """VALUE without halves of characters, which stand for bytes of a file's name that are not UTF-8: no encoding has
-    them, and readers of JSON refuse them. They become the escapes that `printable` makes of them.
-    """
+    them, and readers of JSON refuse them. They become the escapes that `printable` makes of them."""
     if isinstance(value, str):
         return value if value.isascii() else value.encode("utf-8", "backslashreplace").decode("utf-8")
     if isinstance(value, dict):
@@ -109,9 +104,8 @@ def as_json(value: Any) -> str:
 
 
 def excerpt(column: int, text: str) -> tuple[int, str]:
-    """As much of a line's TEXT around COLUMN as is worth showing, and how much is left out before it. A line of a file
-    that programs write may be the whole file.
-    """
+    """As much of TEXT around COLUMN as is worth showing, and how much is left out before it: a line may be a whole
+    file."""
     start = max(0, column - WIDTH // 2) if len(text) > WIDTH else 0
     return start, text[start : start + WIDTH]
 

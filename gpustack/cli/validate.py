@@ -56,8 +56,7 @@ def run(options: argparse.Namespace) -> int:
 
 def strange(options: argparse.Namespace, out: Path) -> list[Foreign]:
     """What lies in OUT and isn't rendered. Where a policy can't be rendered, nobody knows what that is: then what the
-    indexes don't list, which `check` doesn't content itself with.
-    """
+    indexes don't list, which `check` doesn't content itself with."""
     names = chosen(out, options.clusters) if options.clusters else None
     try:
         return strays.of_render(options, names)

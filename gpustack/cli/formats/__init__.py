@@ -25,8 +25,7 @@ FORMATS = {
 @dataclass(frozen=True, slots=True)
 class Report:
     """What was found, and how the verb ends: `failing` are the severities of what makes it fail. `looked`: when a
-    cluster was looked at, RFC 3339, "" where none was; `rendered`: the digest of what is rendered for each.
-    """
+    cluster was looked at, RFC 3339, "" where none was; `rendered`: the digest of what is rendered for each."""
 
     lint: Lint
     failing: tuple[str, ...]

@@ -120,9 +120,7 @@ def bill(images: Sequence[Image], clusters: Sequence[str], locks: Locks) -> dict
 
 
 def component(ref: str, images: Sequence[Image], locks: Locks) -> dict[str, Any]:
-    """The component of one source, of which there may be several mirrors. Digests by platform stand where the lock has
-    the same for all of them.
-    """
+    """The component of one source, which may have several mirrors; with digests by platform where the locks agree."""
     source = images[0].source
     version = tag_of(source) or digest_of(source)
     made: dict[str, Any] = {"type": "container", "bom-ref": ref, "name": repository(source), "purl": ref}

@@ -138,8 +138,7 @@ def configuration(kubeconfig: str, context: str, *, files: bool) -> SingleConfig
 
 def outside(config: SingleConfig, files: str) -> SingleConfig:
     """CONFIG, whose plugin is found outside of the work tree. Raises InputError for one that a clone may have brought
-    along, by a file among FILES or by where it is, and for a file of the clone that sends a token from elsewhere.
-    """
+    along, by a file among FILES or by where it is, and for a file of the clone that sends a token from elsewhere."""
     import msgspec
 
     if config.user is None:

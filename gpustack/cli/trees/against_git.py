@@ -114,9 +114,7 @@ def lay_out(git: Git, policies: Mapping[str, str], there: Path) -> Path:
 
 
 def both_rings(known: bool, laid_out: Callable[[], Path]) -> tuple[Ringed, Ringed] | None:
-    """The rings of the base, which LAID_OUT puts somewhere, and those of now; None where neither side has any. KNOWN
-    says whether the base has any.
-    """
+    """The rings of the base, laid out by LAID_OUT, and of now; None where neither has any. KNOWN: the base has some."""
     if not known and not Path(BELOW, FLEET).exists():
         return None
     there = laid_out()
@@ -128,8 +126,7 @@ def both_rings(known: bool, laid_out: Callable[[], Path]) -> tuple[Ringed, Ringe
 
 def named(after: New, how: str) -> dict[str, Made]:
     """The files of AFTER by their paths below the rendered folder, named as Git names contents with the algorithm HOW:
-    what has the same name need not be read.
-    """
+    what has the same name need not be read."""
     encoded: dict[str, bytes] = {}
     by_path = {}
     kept = ((name, files) for name, files in after.side.clusters.items() if name not in after.layers)
@@ -148,8 +145,7 @@ def merged_files(
     git: Git, rendered: Mapping[str, Entry], made: Mapping[str, Made], texts: Texts
 ) -> tuple[tuple[Shown, Shown], bool]:
     """What is merged as RENDERED, by the paths below the rendered folder: the files of each cluster, and those of its
-    engine; and whether any of it isn't MADE so now.
-    """
+    engine; and whether any of it isn't MADE so now."""
     from ...compiler.dist import HEADER
     from ...review.diff.sides import without_header
 
@@ -175,8 +171,7 @@ def merged_files(
 
 def _placed(path: str) -> tuple[int, str, str] | None:
     """Whose the file PATH below the rendered folder is: 0 for a cluster's, 1 for its engine's; the cluster, and what
-    the side calls the file. None for what is not a manifest.
-    """
+    the side calls the file. None for what is not a manifest."""
     first, _, rest = path.partition("/")
     if not rest or not path.endswith(".yaml"):
         return None
@@ -217,8 +212,7 @@ def rendered_there(
 
 def policies_of(git: Git, commit: str, merged: Mapping[str, Entry]) -> dict[str, str]:
     """The contents of policies and layers among what is MERGED at COMMIT, by path. A link within the repository is what
-    it leads to there, as it is when policies are read from the work tree.
-    """
+    it leads to there, as it is when policies are read from the work tree."""
     start = f"{common.POLICIES}/"
     waiting = {path: entry for path, entry in merged.items() if f"{path}/".startswith(start)}
     contents: dict[str, str] = {}
@@ -236,8 +230,7 @@ def policies_of(git: Git, commit: str, merged: Mapping[str, Entry]) -> dict[str,
 
 class Merged(Policies):
     """The policies of the base, of which the store knows most by their bytes: only what is asked for is written to the
-    root of PROJECT, and read. CONTENT is that of all policies and layers, by path.
-    """
+    root of PROJECT, and read. CONTENT is that of all policies and layers, by path."""
 
     def __init__(self, project: Project, content: Mapping[str, bytes], same: Mapping[str, Policies]) -> None:
         from ...compiler import sources
@@ -317,8 +310,7 @@ def _as_merged(git: Git, blobs: Mapping[str, str], path: str) -> bool:
 
 def reworded_files(git: Git, blobs: Mapping[str, str], now: Policies, told: Set[str]) -> list[str]:
     """The paths among BLOBS of policies that are others NOW, but for those of the clusters TOLD, and of layers, but for
-    those that one of them extends. Layers that are new or gone count.
-    """
+    those that one of them extends. Layers that are new or gone count."""
     from ...policy.loading.load import layers_of
 
     paths = {source.path.as_posix() for name, source in now.sources.items() if name not in told}

@@ -67,9 +67,8 @@ def indexes(git: Git, held: Mapping[str, Entry], without: Collection[str] = ()) 
 
 @dataclass
 class Base:
-    """Clusters that the base has in artifacts alone, by their DIGESTS; REGISTRY: registries may be asked. `effects` is
-    filled as they are read.
-    """
+    """Clusters that the base has in artifacts alone, by their DIGESTS. REGISTRY may be asked; reading fills
+    `effects`."""
 
     digests: Mapping[str, str]
     project: Project
@@ -79,8 +78,7 @@ class Base:
 
     def sides(self, after: New, then: Merged | None, same: Collection[str]) -> dict[str, Files]:
         """The files of each cluster: those of AFTER where its policy is the SAME now, else what the policies THEN
-        render to; of the registry where this version of gpustack renders them otherwise.
-        """
+        render to; of the registry where this version of gpustack renders them otherwise."""
         from ...review.impact import repository
         from ...review.impact.tiers import POWER
 

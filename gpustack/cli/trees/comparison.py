@@ -247,9 +247,7 @@ def _folders(folder: Path) -> list[Path]:
 
 @dataclass(frozen=True)
 class New:
-    """The side that the policies render to. `header` of a cluster begins each of its files; `layers` are the digests of
-    those that are in OCI artifacts alone.
-    """
+    """What the policies render to, the first line of a cluster's files, and the digests of those in artifacts alone."""
 
     side: Side
     headers: Mapping[str, str]
@@ -274,9 +272,7 @@ def new_side(project: Project) -> tuple[Texts, New]:
 def side_of(
     project: Project, sources: Sequence[Source], texts: Texts, title: str, layers: dict[str, str] | None = None
 ) -> Side:
-    """What the policies SOURCES render to; clusters of one spec share a mapping. LAYERS gets the digests of those that
-    are in artifacts alone.
-    """
+    """What SOURCES render to; clusters of one spec share a mapping. LAYERS gets the digests of those in artifacts."""
     from ...compiler import fleet
     from ...compiler.engine import EngineTexts
     from ...review.diff.sides import Side

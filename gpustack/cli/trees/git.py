@@ -99,8 +99,7 @@ def environment(root: Path) -> dict[str, str]:
 
 def refuse_bare(root: Path) -> None:
     """Raise InputError where ROOT, or a folder between it and its clone's top, has what makes Git take it for a bare
-    repository: a Git before 2.38 would obey the configuration in it.
-    """
+    repository: a Git before 2.38 would obey the configuration in it."""
     for folder in (root, *root.parents):
         if os.path.lexists(folder / ".git"):
             return
@@ -110,8 +109,7 @@ def refuse_bare(root: Path) -> None:
 
 def answer(done: Done, what: str, reference: str = "", root: Path | None = None) -> str:
     """What Git has answered. Raises InputError, which begins with WHAT and goes on with what Git said against it, or
-    says that the clone in ROOT has no REFERENCE, where that is it.
-    """
+    says that the clone in ROOT has no REFERENCE, where that is it."""
     if done.returncode:
         told = " ".join(os.fsdecode(done.stderr).split()) or f"it fails with exit code {done.returncode}"
         if reference and any(words in told for words in MISSING):

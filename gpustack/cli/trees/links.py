@@ -25,18 +25,15 @@ PLAIN = (
 
 
 def refuse(out: str = "dist") -> None:
-    """Raise InputError for links of the project in the current folder that lead out of it, or stand where none may; OUT
-    is its rendered folder.
-    """
+    """Raise InputError for links that lead out of the project, or stand where none may. OUT is its rendered folder."""
     policies = leading_out(Path(POLICIES) / each for each in ("", LAYERS, CHANGES))
     if findings := [*steering(), *rendered(Path(out)), *policies]:
         raise InputError(*findings)
 
 
 def refuse_files(paths: Iterable[Path]) -> None:
-    """Raise InputError for those of PATHS, policy files, that lie in the clone and lead out of it, and for layers and
-    changes that do.
-    """
+    """Raise InputError for those of PATHS, policies, and of their layers and changes that lie in the clone and lead
+    out."""
     known = list(paths)
     folders = [folder / each for folder in dict.fromkeys(path.parent for path in known) for each in (LAYERS, CHANGES)]
     layers = [Path(entry.path) for folder in folders if folder.is_dir() for entry in os.scandir(folder)]

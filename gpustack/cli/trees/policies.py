@@ -24,10 +24,8 @@ if TYPE_CHECKING:
 
 
 class Policies:
-    """The policies of one side, read when they are asked for; clusters of one effective spec share it.
-
-    `same` are those that are what the policy of another side is, byte for byte, layers included.
-    """
+    """The policies of one side, read when they are asked for; clusters of one effective spec share it. `same` are those
+    that are what the policy of another side is, byte for byte, layers included."""
 
     def __init__(self, project: Project, sources: Iterable[Source], same: Mapping[str, Policies] | None = None) -> None:
         self.project, self._same = project, dict(same or {})

@@ -78,8 +78,7 @@ class Git:
 
     def _refuse_ambiguous(self, reference: str) -> None:
         """Raise InputError where REFERENCE is a name that a tag and a branch have, or several refs, for other commits:
-        whoever may push a tag would choose what everybody's changes are compared with.
-        """
+        whoever may push a tag would choose what everybody's changes are compared with."""
         name = re.split(r"[~^:]|@\{", reference, maxsplit=1)[0]
         if name in {"", "@", "HEAD"} or name.startswith("refs/") or re.fullmatch(r"[0-9a-f]{40}|[0-9a-f]{64}", name):
             return
@@ -112,8 +111,7 @@ class Git:
 
     def history(self, path: str) -> Iterator[tuple[int, bytes]]:
         """The commits of the branch that is checked out, merges as one, that changed the file PATH, the newest first:
-        when each was made, in seconds since 1970, and what the file holds in it.
-        """
+        when each was made, in seconds since 1970, and what the file holds in it."""
         words = ("log", "--first-parent", "-m", "--format=%ct", "--raw", "--no-abbrev", "--no-renames", "--", path)
         lines = [line.split() for line in self.ask(*words).splitlines() if line]
         made = [(int(at[0]), entry[3]) for at, entry in zip(lines[::2], lines[1::2], strict=True)]
@@ -121,8 +119,7 @@ class Git:
         yield from ((at, content.get(blob, b"")) for at, blob in made)
 
     def committer(self) -> tuple[str, str]:
-        """The branch that is checked out, and who commits. Raises InputError where there is no such branch, or nobody
-        said who."""
+        """The branch that is checked out, and who commits. Raises InputError where one of the two is missing."""
         branch = self._run(["symbolic-ref", "--quiet", "HEAD"])
         if branch.returncode:
             raise refusal("GPU022", "no branch")
@@ -223,8 +220,7 @@ class Git:
 
     def converts(self, paths: Collection[str], staged: Iterable[str]) -> list[tuple[str, str, str]]:
         """Which of PATHS Git checks out as another content than is committed: path, attribute and its value. The
-        settings of the clone for line ends are of the path "". STAGED are all paths of the index.
-        """
+        settings of the clone for line ends are of the path "". STAGED are all paths of the index."""
         ends = {"core.autocrlf": "true", "core.eol": "crlf"}
         asked = self._run(["config", "--get-regexp", r"^core\.(autocrlf|eol)$"])
         lines = (line.partition(" ") for line in os.fsdecode(asked.stdout).splitlines())
@@ -250,8 +246,7 @@ class Git:
 
     def has_attributes(self, paths: Iterable[str], staged: Iterable[str]) -> bool:
         """Whether any of PATHS may have an attribute: Git reads a file in each folder from the repository's top to a
-        path, in the work tree or as it is STAGED, and one of the clone's own.
-        """
+        path, in the work tree or as it is STAGED, and one of the clone's own."""
         ways = all_above(paths)
         tops = ["../" * count + ATTRIBUTES for count in range(self.prefix.count("/") + 1)]
         own = self.ask("rev-parse", "--git-path", "info/attributes").removesuffix("\n")
@@ -353,8 +348,7 @@ is merged to, and what is committed.
 
 def limit(lists: Sequence[str], reference: str | None) -> None:
     """Hold the LISTS in the current folder, of what may run, against those where the work tree departed from REFERENCE
-    or from a base: what is added runs no code, whichever verb reads it. Where Git knows no base, they decide alone.
-    """
+    or from a base: what is added runs no code, whichever verb reads it. Where Git knows no base, they decide alone."""
     for which in lists:
         LIMITS.pop(Path.cwd() / which, None)
     for name in (reference, *BASES) if reference not in (None, "HEAD") else BASES:

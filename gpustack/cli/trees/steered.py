@@ -28,8 +28,7 @@ Shown = tuple[str, bytes]
 
 def touched(git: Git, merged: Mapping[str, Entry], staged: Mapping[str, Entry], out: str) -> dict[str, Content]:
     """The files that are not as they are MERGED and that nobody else judges, by their paths from the current folder.
-    STAGED is what is in the index, OUT the rendered folder.
-    """
+    STAGED is what is in the index, OUT the rendered folder."""
     from ...review.steering import inert
 
     rendered = f"{out}/"
@@ -52,8 +51,7 @@ def _odd(path: str, *committed: Entry | None) -> bool:
 
 def touched_above(git: Git, commit: str) -> dict[str, Content]:
     """The files above the current folder, up to the repository's top, that may steer it and are not as COMMIT has them,
-    by their paths from there. Of what lies beside the project, other teams' folders, nothing is said.
-    """
+    by their paths from there. Of what lies beside the project, other teams' folders, nothing is said."""
     from ...review.steering import around, inert_above
 
     ups = ["../" * count for count in range(1, git.prefix.count("/") + 1)]
@@ -72,9 +70,8 @@ def touched_above(git: Git, commit: str) -> dict[str, Content]:
 def _compared(
     git: Git, paths: Iterable[str], merged: Mapping[str, Entry], staged: Mapping[str, Entry], overlooked: Set[str]
 ) -> dict[str, Content]:
-    """Those of PATHS that are not as they are MERGED, with the content of both sides. OVERLOOKED are those that Git was
-    told not to look at.
-    """
+    """Those of PATHS that aren't as MERGED, with both contents. Git was told not to look at those that are
+    OVERLOOKED."""
     changed: dict[str, tuple[Entry | None, Entry | Shown | None]] = {}
     for path in sorted(paths):
         then = _plain(merged.get(path))
@@ -127,9 +124,7 @@ def _known() -> Iterator[str]:
 
 
 def _read(path: str, staged: Entry | None) -> Shown | None:
-    """What PATH is in the work tree; None where there is neither file nor link. Whether it can be executed is as it is
-    STAGED: not every file system knows.
-    """
+    """What PATH is in the work tree, None for nothing; executable as it is STAGED, as not every file system knows."""
     try:
         if Path(path).is_symlink():
             return "120000", os.fsencode(Path(path).readlink())

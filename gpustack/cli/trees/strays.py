@@ -38,9 +38,7 @@ POLICIES = f"{common.POLICIES}/"
 
 def of_render(options: argparse.Namespace, clusters: Sequence[str] | None) -> list[Foreign]:
     """What lies in the folder that OPTIONS name, for CLUSTERS or as a whole, and is not what the policies render to.
-
-    Raises InputError and FindingsError where a policy can't be rendered.
-    """
+    Raises InputError and FindingsError where a policy can't be rendered."""
     from ...compiler import fleet
 
     out = Path(options.out)
@@ -73,8 +71,7 @@ def beside_git(
 
 def of_git(out: Path, clusters: Sequence[str] | None = None, written: Collection[str] = ()) -> list[Foreign]:
     """What Git has staged below OUT, for CLUSTERS or as a whole, and the work tree doesn't show, less what is WRITTEN
-    by the next render; and what Git's attributes turn into another. Nothing where there is no clone, or no Git.
-    """
+    by the next render; and what Git's attributes turn into another. Nothing where there is no clone, or no Git."""
     here = Path.cwd()
     if not any(os.path.lexists(folder / ".git") for folder in (here, *here.parents)):
         return []
@@ -104,8 +101,7 @@ def of_git(out: Path, clusters: Sequence[str] | None = None, written: Collection
 
 def _not_shown(git: Git, folder: str, staged: Mapping[str, Entry], written: Collection[str]) -> Iterator[Foreign]:
     """What is STAGED below FOLDER and the work tree shows differently, or not at all. What an earlier render wrote, and
-    a later one has deleted, is not yet staged as that: the staged indexes list it.
-    """
+    a later one has deleted, is not yet staged as that: the staged indexes list it."""
     gone = {}
     overlooked = git.overlooked(folder)
     for path, entry in staged.items():

@@ -29,8 +29,7 @@ def stepped(
     project: Project, laid_out: Callable[[], Path], before: Side, after: New, changed: Container[str]
 ) -> list[Step]:
     """The steps of the clusters CHANGED, of which BEFORE has what is merged. PROJECT is for the policies of the base,
-    which LAID_OUT puts into its folder. Where that has no gpustack.lock, nobody knows what rendered them.
-    """
+    which LAID_OUT puts into its folder. Where that has no gpustack.lock, nobody knows what rendered them."""
     from ...compiler import fleet, versions
     from ...policy.loading import envelope, rings
     from ...policy.loading.versions import Version, renderer, versions_of

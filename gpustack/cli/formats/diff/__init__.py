@@ -26,8 +26,7 @@ if TYPE_CHECKING:
 @dataclass(frozen=True, slots=True)
 class Compared:
     """What a comparison found: the changes in groups, what they do, why numbers are missing where some are, and what is
-    wrong with acceptances. USED are acceptances that the base has already.
-    """
+    wrong with acceptances. USED are acceptances that the base has already."""
 
     difference: Difference
     impact: Impact
@@ -58,8 +57,7 @@ def head(compared: Compared) -> str:
 
 def verdict(compared: Compared) -> str:
     """What a reviewer should know first; "" where nothing differs. Effects are counted as they are told, those of a
-    rule under one heading, with the places that it is in behind it.
-    """
+    rule under one heading, with the places that it is in behind it."""
     if not compared.difference.groups and not compared.impact.effects:
         return ""
     if compared.impact.routine:

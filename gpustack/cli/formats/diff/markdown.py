@@ -95,8 +95,7 @@ def escaped(text: str) -> str:
 
 def prose(text: str) -> str:
     """TEXT of our own, escaped but for its code spans, which show what is in them as it is. A backtick without another
-    one is escaped: so none opens a span that isn't one here.
-    """
+    one is escaped: so none opens a span that isn't one here."""
     parts = _SPAN.split(printable(text))
     return "".join(part if number % 2 else escaped(part) for number, part in enumerate(parts))
 
@@ -143,9 +142,7 @@ def shared_out(compared: Compared, room: int) -> str:
 
 
 def unlike(effects: Sequence[Effect]) -> list[Effect]:
-    """EFFECTS of a rule with one of each sort first, the rarest before all: what differs in names and numbers alone is
-    of one sort.
-    """
+    """EFFECTS of a rule, one of each sort first, the rarest before all; names and numbers alone make no sort."""
     sorts: dict[tuple[str, str], list[Effect]] = {}
     for effect in effects:
         kind, what = effect.where[:LONGEST].partition(" ")[0], _NAMES.sub("", effect.what[:LONGEST])
