@@ -7,12 +7,15 @@ acceptances.yaml in the repository.
 from __future__ import annotations
 
 import argparse
+import json
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..model import Finding, InputError
+from ..text.positions import locate
+from ..text.source import decode, load_bytes
 from .common import counted
 from .refusals import refusal, said
 from .saving import save
@@ -32,7 +35,6 @@ def telling(text: str) -> str:
 
 def run(options: argparse.Namespace) -> int:
     from ..policy.loading.decisions import acceptances, parsed
-    from ..text.source import decode, load_bytes
     from .trees.comparison import compare
 
     if options.until < options.today:
@@ -79,7 +81,6 @@ def contradicted(chosen: Sequence[Effect], text: str, options: argparse.Namespac
     """Those of CHOSEN that TEXT, what stands in the file, accepts in other words than OPTIONS do. An entry is never
     changed here: its owners see what becomes of what they wrote."""
     from ..policy.loading.decisions import parsed
-    from ..text.positions import locate
 
     listed = {
         (one.finding, one.before, one.after): (index, one)
@@ -105,8 +106,6 @@ def repeated(
 
 def entry(effect: Effect, options: argparse.Namespace) -> list[str]:
     """The lines of an acceptance."""
-    import json
-
     clusters = f" in {counted(len(effect.clusters), 'cluster')}" if effect.clusters else ""
     about = "".join(c for c in f"{effect.title}{clusters}" if c.isprintable())
     return [

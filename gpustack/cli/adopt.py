@@ -7,13 +7,13 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ..compiler.cache import Store
 from . import common
 from .refusals import refusal
 from .saving import save
 from .text import document, plain, print_findings, printable, say
 
 if TYPE_CHECKING:
-    from ..compiler.cache import Store
     from ..moving.adopt import Adopted
     from ..moving.adopt.documents import Item
 

@@ -7,17 +7,21 @@ counts as well, a link is what it leads to as well, and a folder is all that is 
 cluster.
 """
 
-from __future__ import annotations
-
 import argparse
 import os
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Self
 
+from ..compiler.index import INDEX, clusters_in
+from ..gitops.place import FOLDER
 from ..model import InputError
+from ..policy.loading.brought import LOCK
 from ..policy.loading.extends import is_layer_name
+from ..policy.loading.load import WAIVERS, layers_of, ringed
+from ..policy.loading.rings import is_shared
 from . import common
 from .refusals import refusal
 from .text import document, printable
@@ -59,7 +63,7 @@ class Files:
     inside: set[str]
 
     @classmethod
-    def of(cls, names: Iterable[str]) -> Files:
+    def of(cls, names: Iterable[str]) -> Self:
         """The files NAMES."""
         named = set[str]().union(*map(absolute, names))
         return cls(named, {folder for name in named for folder in above(name)})
@@ -67,10 +71,6 @@ class Files:
 
 def affected(changed: Iterable[str], out: Path) -> set[str]:
     """The clusters that the files CHANGED concern."""
-    from ..compiler.index import clusters_in
-    from ..policy.loading.brought import LOCK
-    from ..policy.loading.load import WAIVERS, layers_of
-    from ..policy.loading.rings import is_shared
     from .render import index_source
 
     files = Files.of(changed)
@@ -93,8 +93,6 @@ def affected(changed: Iterable[str], out: Path) -> set[str]:
 
 def far_changes() -> dict[Path, set[Path]]:
     """By policy, the changes that reached neither its ring nor the one before; nothing where one can't be read."""
-    from ..policy.loading.load import ringed
-
     with suppress(InputError):
         rings, ring_of, paths = ringed(Path(common.POLICIES), Path.cwd())
         reached = {Path(each.document.file).absolute(): rings.place(each.rollout.ring) for each in rings.changes}
@@ -120,9 +118,7 @@ def above(path: str) -> Iterator[str]:
 def below(files: Files, out: Path, cluster: str) -> bool:
     """Whether the folder of CLUSTER in OUT, that of its engine's objects, or its index is one of FILES, is in one of
     them, or is one of the folders that FILES are inside."""
-    from ..compiler.index import INDEX
     from ..gitops.engines import names
-    from ..gitops.place import FOLDER
 
     if concerned(files, out / INDEX / f"{cluster}.json"):
         return True

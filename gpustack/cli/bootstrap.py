@@ -12,7 +12,9 @@ import sys
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from ..compiler import fleet
 from ..model import InputError, docs, printable
+from ..text.emit import emit
 from . import common
 from .refusals import said
 
@@ -21,8 +23,6 @@ if TYPE_CHECKING:
 
 
 def run(options: argparse.Namespace) -> int:
-    from ..compiler import fleet
-
     paths = [common.select_one(options.cluster)] if options.cluster else common.select([])
     options.own_version = True  # roots are applied once, by hand
     with common.project(options) as project:
@@ -57,7 +57,6 @@ def to_print(plans: Mapping[str, Plan]) -> Mapping[str, Plan]:
 def document(plan: Plan, cluster: str) -> str:
     """The root of PLAN for CLUSTER, or for all of them, as text to apply."""
     from ..gitops.plan import roots
-    from ..text.emit import emit
 
     inside = cluster and plan.engine.runs_inside(plan)
     where = f"the cluster {cluster}" if inside else f"the cluster in which {plan.engine.title} runs"

@@ -12,6 +12,8 @@ from ..compiler.executor import Executor
 from ..compiler.judge import Decisions, GroupedFinding, group
 from ..compiler.lint import Lint, in_order
 from ..model import Finding, InputError
+from ..policy.loading.load import load
+from ..policy.loading.place import place
 from . import common
 
 WHAT = ("kernel", "os", "ocp", "kubernetes", "driver", "release")
@@ -33,8 +35,6 @@ def run(options: argparse.Namespace) -> int:
 def answered(options: argparse.Namespace, asked: dict[str, str]) -> list[tuple[str, Finding]]:
     """What there is to say, by cluster. Raises InputError for a policy, or a version, that can't be read."""
     from ..cluster.resolve import resolve
-    from ..policy.loading.load import load
-    from ..policy.loading.place import place
     from ..review.upgrade import WITH, Answers, changes
     from .images import locked
 

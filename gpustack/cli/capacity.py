@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..model import Finding, GpustackError, InputError, few
+from ..policy.loading.load import Memo, load
 from . import common
 from .text import as_json, columns_of, folded, picked
 
@@ -45,7 +46,6 @@ def counted(paths: Iterable[Path]) -> Iterator[Counted]:
     """What is known of each cluster. Raises InputError with what is wrong with all policies."""
     from ..cluster.metrics import series
     from ..cluster.resolve import resolve
-    from ..policy.loading.load import Memo, load
 
     memo, findings, clusters = Memo(), list[Finding](), list[Counted]()
     for path in paths:

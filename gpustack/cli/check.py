@@ -1,7 +1,5 @@
 """gpustack check: is dist/ what the policies render to?"""
 
-from __future__ import annotations
-
 import argparse
 import dataclasses
 import os
@@ -51,11 +49,10 @@ def run(options: argparse.Namespace) -> int:
     if old:
         stale = f"{len(old)} of {common.counted(len(outcome.changes), 'cluster')} stale"
         say(f"{stale}: run `gpustack render` and commit {project.out}/", sys.stderr)
-        return code
-    print_findings(wrong, sys.stderr)
-    if code:
-        return code
-    print(f"{project.out} is current: {common.counted(len(outcome.changes), 'cluster')}")
+    else:
+        print_findings(wrong, sys.stderr)
+    if not code:
+        print(f"{project.out} is current: {common.counted(len(outcome.changes), 'cluster')}")
     return code
 
 

@@ -18,6 +18,10 @@ from typing import TYPE_CHECKING
 from ..compiler.cache import Store, private_folder, salt, untrusted
 from ..compiler.fleet import Progress, Project
 from ..model import Finding, InputError, whole
+from ..policy.loading.brought import LOCK, brought_by
+from ..policy.loading.load import layers_of, policy_files
+from ..policy.loading.rings import CHANGES, FLEET
+from ..text.read import read
 from .refusals import refusal, said
 from .text import print_findings
 from .trees import links
@@ -148,8 +152,6 @@ def store(options: argparse.Namespace) -> Iterator[Store]:
     if folder is not None and (trouble := untrusted(folder)):
         print_findings([said("GPU975", severity="warning", folder=folder, trouble=trouble)], sys.stderr)
         folder = None
-    from ..policy.loading.brought import brought_by
-
     named = salt(brought_by(Path.cwd()).digest)
     with private_folder() if folder is None else contextlib.nullcontext(folder) as used:
         yield Store(used, named, None if options.no_cache else shared_cache())
@@ -179,8 +181,6 @@ def registries() -> Client:
 
 def elsewhere_in(project: Project, root: Path) -> Project:
     """PROJECT for policies whose repository is ROOT: with the same cache, as far as it brings along the same."""
-    from ..policy.loading.brought import brought_by
-
     store = Store(project.store.root, salt(brought_by(root).digest), project.store.shared)
     return dataclasses.replace(project, root=root, store=store)
 
@@ -200,8 +200,6 @@ def named_folder(name: str, base_name: str, below: str, more: str = "") -> Path 
 def select(arguments: Sequence[str]) -> list[Path]:
     """The policy files that ARGUMENTS mean, each once. Without any: all of policies/, which must not be empty. A name
     that nothing matches is refused."""
-    from ..policy.loading.load import policy_files
-
     links.refuse()
     files_only = bool(arguments) and all(is_file(word) for word in arguments)
     if not files_only and not Path(POLICIES).is_dir():
@@ -254,8 +252,6 @@ def is_file(word: str) -> bool:
 
 def name_of(path: Path) -> str:
     """The cluster's name in a policy file, "" for one that can't be read: rendering it would say why."""
-    from ..text.read import read
-
     try:
         metadata = read(path, str(path)).data.get("metadata")
     except InputError:
@@ -272,9 +268,6 @@ def unknown(word: str, names: Sequence[str], where: str = POLICIES) -> Finding:
 
 def changed_since(reference: str, fleet: Sequence[Path]) -> list[Path]:
     """The policies of FLEET that differ from Git's REFERENCE, or whose layers do, or changes or rings."""
-    from ..policy.loading.brought import LOCK
-    from ..policy.loading.load import layers_of
-    from ..policy.loading.rings import CHANGES, FLEET
     from .trees.repository import Git
 
     git = Git("--changed-since asks Git which policies differ", "install Git, or name the clusters to render")

@@ -13,9 +13,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import yaml
+
+from ..compiler import beside, folders, index
 from ..gitops.engines import unasked
 from ..model import Finding, InputError, StaleError
 from ..policy.language.repository import is_digest, named
+from ..text.regular import read_regular
 from . import common
 from .refusals import refusal, said
 from .text import printable, say
@@ -28,8 +32,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Goal:
-    """A cluster to push: where to, for which engine, what to say of it, and the digest that its policy reads, if
-    any."""
+    """A cluster to push: where to, for which engine, what to say of it, and the digest that its policy reads."""
 
     cluster: str
     where: Reference
@@ -85,9 +88,6 @@ def goal(options: argparse.Namespace, cluster: str, where: Reference | None) -> 
 
 def read_by(out: Path, cluster: str) -> Reads | None:
     """What the engine that syncs CLUSTER reads, by its rendered objects; None where there are none that say it."""
-    import yaml
-
-    from ..compiler import beside, index
     from ..gitops.reads import reads
 
     listed = index.index_data(out, cluster).get("engine")
@@ -106,8 +106,6 @@ def contents(options: argparse.Namespace, clusters: Collection[str]) -> dict[str
 
 def content(out: Path, cluster: str) -> dict[str, bytes]:
     """The files of CLUSTER by their paths from its folder. Raises StaleError where they aren't what was rendered."""
-    from ..compiler import folders, index
-
     listed = index.index_data(out, cluster).get("files")
     files = as_listed(out / cluster, listed, folders.regular_files(out / cluster))
     if not files:
@@ -117,8 +115,6 @@ def content(out: Path, cluster: str) -> dict[str, bytes]:
 
 def as_listed(folder: Path, listed: Any, there: Collection[str]) -> dict[str, bytes]:
     """Those files of FOLDER that are THERE and an index has LISTED, by path. Raises StaleError where one is another."""
-    from ..text.regular import read_regular
-
     files = {}
     for name, digest in sorted(listed.items()) if isinstance(listed, dict) else ():
         body = read_regular(folder / name) if name in there else b""

@@ -12,11 +12,10 @@ import sys
 from . import common
 from .text import columns_of
 
-SMALLEST = 8_000
-"""Bytes of Markdown in which what it comes to and all dangers have room, however many there are."""
-
 
 def budget(text: str) -> int:
+    from .formats.diff.markdown import SMALLEST
+
     value = common.positive(text)
     if value < SMALLEST:
         raise argparse.ArgumentTypeError(f"the dangers would not fit: give {SMALLEST} bytes or more")

@@ -8,8 +8,10 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from .. import __version__
 from ..model import Location, dotted
 from ..policy.loading.layers import Origin
+from ..text.read import read
 from . import common
 from .text import Code, answer
 
@@ -40,9 +42,7 @@ def run(options: argparse.Namespace) -> int:
 
 def renderer(path: Path) -> dict[str, Any]:
     """Which version of gpustack renders the cluster of the policy PATH, and what says so."""
-    from .. import __version__
     from ..policy.loading import brought, envelope, load, rings, versions
-    from ..text.read import read
 
     listed, made = versions.versions_of(Path.cwd()), {"path": "gpustack", "value": __version__}
     if not listed:

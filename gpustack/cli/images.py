@@ -8,8 +8,12 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import yaml
+
+from ..compiler import fleet
 from ..compiler.fleet import Progress, Project, Source
 from ..model import Body
+from ..text.read import read
 from . import common
 
 if TYPE_CHECKING:
@@ -30,7 +34,6 @@ def run(options: argparse.Namespace) -> int:
 def locked() -> dict[str, Locked] | None:
     """What images.lock says, None where there is none. Raises InputError where it can't be read."""
     from ..review.images import lock
-    from ..text.read import read
 
     if not os.path.lexists(lock.FILE):
         return None
@@ -40,7 +43,6 @@ def locked() -> dict[str, Locked] | None:
 def used(project: Project, words: Sequence[str], progress: Progress) -> tuple[list[Image], list[str]]:
     """The images of the clusters that WORDS mean (all without any), and these clusters. Each distinct spec is looked at
     once. Raises FindingsError where a rule refuses a policy."""
-    from ..compiler import fleet
     from ..review.images import inventory
 
     known: dict[str, list[Found]] = {}
@@ -62,9 +64,6 @@ def used(project: Project, words: Sequence[str], progress: Progress) -> tuple[li
 
 def bodies(project: Project, source: Source, parsed: dict[str, Body]) -> Iterator[Body]:
     """The objects that SOURCE renders to. PARSED has those of other clusters by their text: most are the same."""
-    import yaml
-
-    from ..compiler import fleet
     from ..review.diff.sides import LOADER
 
     for file in fleet.stack_of(project, source).files:

@@ -14,8 +14,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path, PurePosixPath
 
 from .. import __version__
+from ..catalog.releases import latest
+from ..compiler import fleet
 from ..compiler.index import SCRATCH
 from ..model import InputError, MissingToolError, OutputError, docs
+from ..policy.loading.load import policy_files
 from ..text.regular import read_regular
 from . import common
 from .refusals import said
@@ -117,9 +120,6 @@ def place(fresh: Path, folder: Path) -> None:
 
 def render(folder: Path, options: argparse.Namespace) -> int:
     """Render the new policies of FOLDER; returns how many files that are, the index of each cluster included."""
-    from ..compiler import fleet
-    from ..policy.loading.load import policy_files
-
     with common.store(options) as store:
         root = folder.resolve()
         project = fleet.Project(root, root / options.out, store, options.jobs, options.today)
@@ -146,8 +146,6 @@ def made(ci: str) -> dict[str, tuple[str, int]]:
 
 def filled(text: str) -> str:
     """TEXT with the versions in it."""
-    from ..catalog.releases import latest
-
     known = {"VERSION": __version__, "RELEASE": latest()}
     if "@PINS@" in text:
         known["PINS"] = pins()

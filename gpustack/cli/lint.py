@@ -10,8 +10,11 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
+from ..catalog.kinds import FOLDER
 from ..compiler.lint import Lint, lint
 from ..model import SEVERITIES
+from ..policy.loading.brought import LIMITS, LIST
+from ..text.source import LIMIT
 from . import common
 from .formats import FORMATS, Report, tell, write
 from .refusals import refusal
@@ -46,10 +49,6 @@ def run(options: argparse.Namespace) -> int:
 @contextlib.contextmanager
 def edited(file: Path) -> Iterator[None]:
     """A copy of the project in the current folder, with standard input in the place of FILE, as the current folder."""
-    from ..catalog.kinds import FOLDER
-    from ..policy.loading.brought import LIMITS, LIST
-    from ..text.source import LIMIT
-
     name = os.path.relpath(file)
     if not name.startswith(f"{common.POLICIES}{os.sep}"):
         raise refusal("GPU026", "stdin", file=file, folder=common.POLICIES)

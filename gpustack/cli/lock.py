@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..model import Finding, GpustackError, InputError
+from ..text.source import load_bytes
 from . import common, images
 from .refusals import refusal, said
 from .saving import save
@@ -120,8 +121,6 @@ def write(path: Path, text: str) -> bool:
 
 def content(path: Path) -> bytes:
     """What PATH holds. Raises InputError where it is not a regular file."""
-    from ..text.source import load_bytes
-
     return load_bytes(path, str(path))
 
 

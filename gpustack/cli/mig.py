@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..model import FindingsError, InputError
+from ..policy.loading.load import load
 from . import common
 from .refusals import refusal, said
 from .saving import save
@@ -105,9 +106,8 @@ def planned(gpu: Product, options: argparse.Namespace) -> int:
     rows = [(one, *mig_solver.used(gpu.group, one)) for one in complete]
     if options.format == "json":
         document = {"product": gpu.name, "board": gpu.group, "want": wanted.as_dict(), "bestFirst": BEST}
-        keys = ("layout", "computeSlices", "memorySlices", "instances")
         layouts = [
-            dict(zip(keys, (one.as_dict(), compute, memory, one.instances), strict=True))
+            {"layout": one.as_dict(), "computeSlices": compute, "memorySlices": memory, "instances": one.instances}
             for one, compute, memory in rows
         ]
         print(as_json({"version": 1, **document, "layouts": layouts}))
@@ -145,7 +145,6 @@ def layout(gpu: Product, text: str) -> MigLayout:
 
 
 def show(options: argparse.Namespace) -> int:
-    from ..policy.loading.load import load
     from ..review import mig_picture
 
     loaded = load(common.select_one(options.cluster), root=Path.cwd())

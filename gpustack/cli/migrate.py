@@ -17,8 +17,12 @@ from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import yaml
+
 from ..catalog import _data
+from ..compiler import fleet
 from ..model import Body, InputError, printable
+from ..text.regular import read_regular
 from . import common
 from .refusals import said
 from .text import Code, answer, as_json, picked
@@ -62,8 +66,6 @@ def made(options: argparse.Namespace, render: Render, seen: Seen, *, reverse: bo
 
 def read(name: str) -> Body:
     """The plan in the file NAME."""
-    from ..text.regular import read_regular
-
     try:
         body: Body = json.loads(read_regular(name))
         plan = {key: body[key] for key in ("cluster", "direction", "seen", "expires")}
@@ -143,10 +145,7 @@ def progress_lines(told: dict[str, Any]) -> Iterator[str]:
 
 def rendered(options: argparse.Namespace) -> Render:
     """What the policy renders to, in memory."""
-    import yaml
-
     from ..cluster.resolve import resolve
-    from ..compiler import fleet
     from ..gitops.plan import Plan as Engines
     from ..gitops.plan import objects, roots
     from ..moving.migrate import Render

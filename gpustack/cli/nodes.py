@@ -8,6 +8,7 @@ import argparse
 import sys
 from pathlib import Path
 
+from ..policy.loading.load import load
 from . import common
 from .refusals import refusal
 
@@ -20,7 +21,6 @@ def run(options: argparse.Namespace) -> int:
     from ..cluster.node_host import asked, cannot, fitting
     from ..cluster.resolve import resolve
     from ..components.nodes import forms, groups
-    from ..policy.loading.load import load
 
     loaded, told = load(common.select_one(options.cluster), root=Path.cwd()), list[tuple[str, str, str]]()
     known = resolve(loaded.spec).pools

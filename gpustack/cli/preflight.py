@@ -3,11 +3,11 @@
 import argparse
 from pathlib import Path
 
+from ..compiler.judge import due
 from . import verify
 
 
 def run(options: argparse.Namespace) -> int:
-    from ..compiler.judge import due
     from ..live import preflight
     from .live import files
 

@@ -18,6 +18,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ..compiler import fleet as compiler
 from ..compiler.sources import Project
 from ..model import Finding, FindingsError, GpustackError, InputError, few
 from ..policy.loading.load import ringed
@@ -206,10 +207,7 @@ def moved(fleet: Fleet, change: Change, ring: str | None) -> str:
 
 
 def written(fleet: Fleet, change: Change, values: dict[str, str | None], what: str, clusters: dict[str, Path]) -> str:
-    """Write VALUES into CHANGE's rollout, render CLUSTERS, commit as WHAT; where that is refused, the file is as
-    before."""
-    from ..compiler import fleet as compiler
-
+    """Write VALUES into CHANGE's rollout, render CLUSTERS, commit as WHAT; where that is refused, the file stays."""
     options, path, old = fleet.options, Path(common.POLICIES, CHANGES, f"{change.name}.yaml"), change.document.text
     with common.project(options) as project:
         git = None if options.no_commit else clean(project, clusters)

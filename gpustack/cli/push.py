@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 from ..compiler.index import INDEX
 from ..gitops.engines import engine, names
 from ..model import InputError, StaleError, masked
+from ..text.programs import work_tree
 from . import common, destination
 from .refusals import said
 from .text import document, plain, print_findings, printable, whole
@@ -99,8 +100,6 @@ def origin(options: argparse.Namespace, cluster: str, files: Collection[str]) ->
 
 def from_git(folder: Path, files: Collection[str] | None) -> tuple[str, str]:
     """The remote `origin` and, with FILES, the last commit that touched FOLDER; empty where there is no repository."""
-    from ..text.programs import work_tree
-
     top = work_tree(folder.parent)  # Git looks for no other repository on the way there
     if not os.path.lexists(top / ".git"):
         return "", ""

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from ..model import InputError
 from . import common
 from .refusals import said
-from .text import answer
+from .text import answer, printable
 
 if TYPE_CHECKING:
     from ..reconciler.shell.cluster import Cluster
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
 def run(options: argparse.Namespace) -> int:
     from .live import connect, release
-    from .text import printable
 
     if not options.yes and not (options.format == "text" and sys.stdin is not None and sys.stdin.isatty()):
         raise InputError(said("GPU938"))  # nobody can be asked

@@ -9,7 +9,11 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from ..catalog import _versions, releases
+from ..compiler import node
+from ..compiler.stack import compile_stack
 from ..model import GpustackError
+from ..policy.loading.load import load, spec_key
 from . import common
 from .refusals import refusal
 from .text import as_json, columns_of, folded
@@ -19,8 +23,6 @@ NEWER_FIELD = "GPU107"
 
 
 def run(options: argparse.Namespace) -> int:
-    from ..catalog import releases
-
     if options.action == "list":
         for name in releases.names():
             release = releases.release(name)
@@ -41,8 +43,6 @@ def run(options: argparse.Namespace) -> int:
 
 def known(name: str) -> None:
     """Refuse a release that the catalogue lacks, naming the nearest."""
-    from ..catalog import releases
-
     try:
         releases.release(name)
     except releases.UnknownRelease as error:
@@ -52,8 +52,6 @@ def known(name: str) -> None:
 
 def text(diff: Any, options: argparse.Namespace, objects: dict[str, list[str]] | None) -> Iterable[str]:
     """The comparison for people: first what flips without being asked for."""
-    from ..catalog import _versions
-
     before, after = diff.driver_branches
     yield f"{options.before} -> {options.after}" + (f" (driver branch {before} -> {after})" if before != after else "")
     flips = [row(change) for change in diff.defaults if change.flips]
@@ -92,9 +90,6 @@ def shown(value: Any) -> str:
 
 def cluster_changes(options: argparse.Namespace) -> dict[str, list[str]]:
     """Objects of the cluster that differ between the two releases, by what happens to them."""
-    from ..compiler import node
-    from ..compiler.stack import compile_stack
-    from ..policy.loading.load import load, spec_key
     from ..review.releases import object_changes
 
     path = common.select_one(options.cluster)

@@ -9,8 +9,11 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..compiler.sources import Project, Source
+from ..compiler.executor import Executor
+from ..compiler.fleet import stack_of
+from ..compiler.sources import Project, Source, read_sources
 from ..model import Finding, GpustackError
+from ..policy.loading.load import ringed
 from . import common
 from .saving import save
 from .text import printable, say
@@ -35,10 +38,7 @@ def run(options: argparse.Namespace) -> int:
 
 def fleet(options: argparse.Namespace) -> list[Section]:
     """What is so, whatever changes. A policy that can't be read, or is refused, is among the findings alone."""
-    from ..compiler.executor import Executor
     from ..compiler.lint import lint
-    from ..compiler.sources import read_sources
-    from ..policy.loading.load import ringed
     from ..review import rings as by_rings
     from ..review.report import findings, frame, matrix, pictures
     from .trees.policies import Policies
@@ -79,7 +79,6 @@ def strays(project: Project, paths: list[Path]) -> list[tuple[Finding, tuple[str
 
 def versions(project: Project, source: Source) -> dict[str, str]:
     """What SOURCE renders to, by component; nothing where a rule refuses it."""
-    from ..compiler.fleet import stack_of
     from ..review.report import matrix
 
     try:

@@ -8,8 +8,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ..catalog import kubernetes
 from ..catalog.kinds import FOLDER, SCOPES, OwnKind, SchemaError, kinds_of
 from ..model import Finding, InputError, Location, OutputError
+from ..text.construct import Builder
+from ..text.source import LIMIT, decode, load_bytes
+from ..text.yaml12 import check_expansion, compose
 from . import common
 from .refusals import refusal, said
 from .saving import save
@@ -38,8 +42,6 @@ def run(options: argparse.Namespace) -> int:
 
 def add_kinds(options: argparse.Namespace) -> int:
     """Write a file for each kind and version in the files named; nothing, where one of them can't be used."""
-    from ..catalog import kubernetes
-
     by_file: dict[str, Made] = {}
     for file in options.files:
         for made in read(file, options):
@@ -147,10 +149,6 @@ def read(file: str, options: argparse.Namespace) -> Iterator[Made]:
 
 def documents(file: str, shown: str) -> Iterator[Any]:
     """Each document of FILE as plain data."""
-    from ..text.construct import Builder
-    from ..text.source import LIMIT, decode, load_bytes
-    from ..text.yaml12 import check_expansion, compose
-
     raw = sys.stdin.buffer.read(LIMIT + 1) if file == "-" else load_bytes(Path(file), shown)
     if len(raw) > LIMIT:
         raise InputError(unusable(shown, f"it has more than {LIMIT // 1024 // 1024} MiB", "split it"))

@@ -104,8 +104,7 @@ def as_json(value: Any) -> str:
 
 
 def excerpt(column: int, text: str) -> tuple[int, str]:
-    """As much of TEXT around COLUMN as is worth showing, and how much is left out before it: a line may be a whole
-    file."""
+    """As much of TEXT around COLUMN as is worth showing, and how much is left out before it: it may be a whole file."""
     start = max(0, column - WIDTH // 2) if len(text) > WIDTH else 0
     return start, text[start : start + WIDTH]
 

@@ -7,7 +7,9 @@ import dataclasses
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from ..catalog import releases
 from ..model import InputError
+from ..text.regular import read_regular
 from .refusals import said
 from .releases import known, row
 from .text import as_json, printable, say
@@ -19,9 +21,7 @@ MOST_BYTES = 32 * 1024 * 1024
 
 
 def run(options: argparse.Namespace) -> int:
-    from ..catalog import releases
     from ..review import vendor
-    from ..text.regular import read_regular
 
     try:
         chart = vendor.opened(read_regular(options.chart, limit=MOST_BYTES))

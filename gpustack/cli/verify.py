@@ -13,6 +13,10 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import yaml
+
+from ..compiler import fleet, sources
+from ..compiler.judge import GroupedFinding, group
 from ..model import SEVERITIES, Finding, InputError
 from . import common
 from .refusals import refusal
@@ -85,11 +89,8 @@ def _states(options: argparse.Namespace, asked: Sequence[Asked]) -> Sequence[Sta
 
 def expectations(options: argparse.Namespace, paths: Sequence[Path]) -> list[Asked]:
     """What the clusters of the policies PATHS are to be."""
-    import yaml
-
     from ..cluster.expectations import Expected
     from ..cluster.resolve import resolve
-    from ..compiler import fleet, sources
     from .live import connect
 
     connect.files_stand_in(options)  # before anything is rendered
@@ -117,7 +118,6 @@ def looked(
 
 def tell(options: argparse.Namespace, by_source: Mapping[str, Sequence[Finding]], verb: str) -> int:
     """Print findings BY_SOURCE, of a fleet with a table; the exit code."""
-    from ..compiler.judge import GroupedFinding, group
     from ..compiler.lint import Lint
     from . import formats
     from .formats import Report

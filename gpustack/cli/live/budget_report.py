@@ -7,7 +7,8 @@ roll-out, node by node. Every node is asked here as if it had its turn now, by t
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from ...reconciler.core.view import View
+from ...reconciler.core import engine, pods
+from ...reconciler.core.view import View, uses_of
 from ..common import counted
 from .plan import SHOWN, folded, head, some
 from .reading import Look
@@ -22,9 +23,6 @@ def data(look: Look) -> dict[str, Any]:
 
 
 def _node(look: Look, view: View) -> dict[str, Any]:
-    from ...reconciler.core import engine, pods
-    from ...reconciler.core.view import uses_of
-
     listed, check, uses = look.known.pods.get(view.name), look.known.prechecks.get(view.name), uses_of(look.known, view)
     using = pods.to_evict(listed or (), uses)
     selector = view.policy.spec.upgrade.waitForCompletion.podSelector if view.policy else ""

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from ...model import InputError
 from ...text import programs
-from ..common import some
 from ..refusals import refusal
 
 if TYPE_CHECKING:
@@ -184,7 +183,8 @@ def unknown(kind: str, name: str, known: Iterable[str], has: str = "there are") 
     """The error for a NAME that no object of KIND has, with the nearest of those that are KNOWN."""
     names = sorted(set(known))
     near = difflib.get_close_matches(name, names, n=3)
-    words = {"kind": kind, "name": repr(name), "has": has, "listed": some(names), "near": " or ".join(near)}
+    listed = ", ".join(names[:12]) + (" and more" if len(names) > 12 else "")
+    words = {"kind": kind, "name": repr(name), "has": has, "listed": listed, "near": " or ".join(near)}
     return refusal("GPU934", "near" if near else "unknown" if names else "none", **words)
 
 

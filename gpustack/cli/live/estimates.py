@@ -4,19 +4,17 @@ By the limits that are rendered: each node takes as long as its deadlines let it
 the budgets allow, and an operation begins in a window only. Real nodes are faster; nobody knows by how much.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ...api.node_policy import NodePolicy
+from ...reconciler.core import windows
+from ...reconciler.core.admission import Candidate
+from ...reconciler.core.bounds import span
+from ...reconciler.core.budget import Share
 from ..common import counted, moment
 from .reading import Look
-
-if TYPE_CHECKING:
-    from ...reconciler.core.admission import Candidate
-    from ...reconciler.core.budget import Share
 
 FURTHEST = 1000
 """Rounds after which an end is too far away to be of use."""
@@ -58,9 +56,6 @@ def end(
     policy: NodePolicy, now: datetime, nodes: int, room: int, seconds: int | None, *, first: bool
 ) -> dict[str, Any]:
     """How many windows NODES need, ROOM at a time, and when the last has ended; None where that isn't known."""
-    from ...reconciler.core import windows
-    from ...reconciler.core.bounds import span
-
     all_of = policy.spec.upgrade.windows
     never: dict[str, Any] = {"windows": None, "doneBy": None}
     if seconds is None or room < 1:

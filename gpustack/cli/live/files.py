@@ -22,6 +22,8 @@ from pathlib import Path
 from tempfile import mkdtemp
 from typing import TYPE_CHECKING, Any
 
+import yaml
+
 from ...model import InputError, children
 from ...text.regular import open_regular, read_regular
 from ..common import clock
@@ -152,8 +154,6 @@ def end(path: Path) -> str:
 
 def objects(path: Path) -> Iterator[dict[str, Any]]:
     """The objects in a file, those of lists too."""
-    import yaml
-
     loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     try:
         text = read_regular(path).decode("utf-8-sig")

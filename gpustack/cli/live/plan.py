@@ -1,21 +1,21 @@
 """gpustack rollout plan: which nodes have their turn when, what is moved, what stands against it, and the arithmetic of
 the budgets."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from ...model import few
+from ...reconciler.core import pods
+from ...reconciler.core.actions import Decision
+from ...reconciler.core.admission import Candidate
+from ...reconciler.core.budget import NO_LIMIT, Budget, Share
+from ...reconciler.core.view import uses_of
+from ...reconciler.shell.report import describe
 from ..common import counted
 from ..text import picked
 from . import estimates
 from .reading import Look
-
-if TYPE_CHECKING:
-    from ...reconciler.core.admission import Candidate
-    from ...reconciler.core.budget import Share
 
 K = TypeVar("K")
 
@@ -25,10 +25,6 @@ SHOWN = 8
 
 def data(look: Look) -> dict[str, Any]:
     """The plan for --format json: the limits before anything begins, turns, and in words all that a pass would do."""
-    from ...reconciler.core.actions import Decision
-    from ...reconciler.core.budget import Budget
-    from ...reconciler.shell.report import describe
-
     waits, outlook = look.waits, look.outlook
     shares = Budget(outlook.views, look.known.policies, look.known.admitting).shares
     order = [_turn(look, candidate, waits.get(candidate.view.name, [])) for candidate in outlook.order]
@@ -56,8 +52,6 @@ def data(look: Look) -> dict[str, Any]:
 
 
 def _budget(share: Share) -> dict[str, Any]:
-    from ...reconciler.core.budget import NO_LIMIT
-
     parallel, down = None if share.parallel == NO_LIMIT else share.parallel, len(share.down)
     left = max(min(share.parallel - share.busy, share.limit - down), 0)  # how many more nodes may be taken
     said = {"of": share.name, "underWay": share.busy, "maxParallel": parallel, "unavailable": down}
@@ -66,9 +60,6 @@ def _budget(share: Share) -> dict[str, Any]:
 
 def _turn(look: Look, candidate: Candidate, waits: list[tuple[str, str]]) -> dict[str, Any]:
     """What happens on a node that has something due."""
-    from ...reconciler.core import pods
-    from ...reconciler.core.view import uses_of
-
     view, what = candidate.view, candidate.due
     listed, check = look.known.pods.get(view.name), look.known.prechecks.get(view.name)
     uses, selector = uses_of(look.known, view), candidate.policy.spec.upgrade.waitForCompletion.podSelector
@@ -167,8 +158,8 @@ def turn_lines(number: int, turns: Sequence[dict[str, Any]]) -> Iterator[str]:
     yield f"  {numbers}. {some(each['node'] for each in turns)} ({turn['policy']}): {aim(turn)}{how}"
     yield from (f"     waits ({wait['reason']}): {wait['message']}" for wait in turn["waits"])
     for key, what in (("waitsFor", "waits first for"), ("evicts", "evicts")):
-        if pods := [pod for each in turns for pod in each[key]]:
-            yield f"     {what} {counted(len(pods), 'pod')}: {some(pods)}"
+        if named := [pod for each in turns for pod in each[key]]:
+            yield f"     {what} {counted(len(named), 'pod')}: {some(named)}"
     if not turn["podsKnown"]:
         yield f"     pods there were not read: {'its turn is' if len(turns) == 1 else 'their turns are'} far away"
     told = {wait["message"] for wait in turn["waits"]}

@@ -1,24 +1,23 @@
 """gpustack reconciler uninstall: what stands before it, and what it comes to."""
 
-from __future__ import annotations
-
 import asyncio
 import io
 import secrets
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ...api import keys
 from ...model import InputError
+from ...reconciler.core.view import views
+from ...reconciler.shell.clock import Clock
 from ...reconciler.shell.cluster import DEPLOYMENTS, POLICIES, Cluster, Selection
+from ...reconciler.shell.gather import Sources
 from ...reconciler.shell.lease import NAME, Elector
+from ...reconciler.shell.log import Log
+from ...reconciler.shell.uninstall import Uninstalled, uninstall
 from ..common import counted
 from . import connect, reading
-
-if TYPE_CHECKING:
-    from ...reconciler.shell.gather import Sources
-    from ...reconciler.shell.uninstall import Uninstalled
 
 WAIT = 2.0
 """Seconds between two looks at a Lease that somebody still holds."""
@@ -44,13 +43,8 @@ class Released:
     @property
     def data(self) -> dict[str, Any]:
         """For --format json."""
-        return {
-            "namespace": self.namespace,
-            "released": sorted(self.made.released),
-            "labelsKept": self.made.labelled,
-            "left": self.made.left,
-            "nodePolicies": self.policies,
-        }
+        done, kept = {"namespace": self.namespace, "released": sorted(self.made.released)}, self.made.labelled
+        return {**done, "labelsKept": kept, "left": self.made.left, "nodePolicies": self.policies}
 
 
 @dataclass
@@ -75,8 +69,6 @@ class Prepared:
 
     async def carry_out(self, tell: Callable[[str], None]) -> Released:
         """Take the Lease and release every node. TELL is told what is waited for."""
-        from ...reconciler.shell.uninstall import uninstall
-
         try:
             if holder := await lead(self.elector, tell):
                 raise _still(self.namespace, holder)
@@ -103,11 +95,6 @@ async def lead(elector: Elector, tell: Callable[[str], None]) -> str:
 
 async def prepare(cluster: Cluster, asked: str, *, keep_labels: bool) -> Prepared:
     """See that no reconciler runs, and count what there is to do."""
-    from ...reconciler.core.view import views
-    from ...reconciler.shell.clock import Clock
-    from ...reconciler.shell.gather import Sources
-    from ...reconciler.shell.log import Log
-
     await reading.Reader(cluster).list(POLICIES)
     space = await connect.namespace(cluster, asked)
     for each in (await cluster.list(DEPLOYMENTS, Selection(space))).items:

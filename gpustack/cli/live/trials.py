@@ -5,8 +5,6 @@ waits. So a node is asked whether it is free beforehand; one whose GPUs are shar
 made, waited for, and taken away again whatever comes.
 """
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import sys
@@ -15,12 +13,13 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ...api.expectations import Kind
 from ...api.objects import count
 from ...catalog import _data
 from ...cluster.expectations import Expected
+from ...cluster.pool import Pool
 from ...components.parts.common_inputs import Common, served
 from ...components.parts.pod import sparse
 from ...live import nodes
@@ -29,9 +28,6 @@ from ...live.state import State, labels, raw
 from ...live.why import NAMED, taken
 from ...model import Body, few
 from ...reconciler.shell.cluster import Cluster, Conflict, NotFound, Selection
-
-if TYPE_CHECKING:
-    from ...cluster.pool import Pool
 
 POD, NODE = raw(Kind("v1", "Pod", "any")), raw(Kind("v1", "Node"))
 PAUSE, SLACK = 2.0, 60

@@ -17,12 +17,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, cast
 
 from ...catalog.kinds import FOLDER
+from ...compiler import fleet
+from ...compiler.dist import HEADER
+from ...compiler.executor import Executor
 from ...compiler.fleet import Project, Source
+from ...compiler.stack import Stack
 from ...gitops import engines, place
 from ...model import GpustackError, InputError
 from ...policy.loading.brought import LIST, LOCK
-from ...policy.loading.load import BESIDE, ringed
+from ...policy.loading.load import BESIDE, layers_of, policy_files, ringed
 from ...policy.loading.rings import FLEET, is_shared, shared_files
+from ...text.regular import read_regular
 from .. import common
 from .artifacts import Base, digest_in, indexes
 from .comparison import New, Sides, side_of
@@ -32,7 +37,6 @@ from .steered import touched, touched_above
 from .versions import stepped
 
 if TYPE_CHECKING:
-    from ...compiler.stack import Stack
     from ...review.diff.sides import Files, Side, Texts
     from ...review.impact.effects import Effect
     from ...review.rings import Ringed
@@ -146,7 +150,6 @@ def merged_files(
 ) -> tuple[tuple[Shown, Shown], bool]:
     """What is merged as RENDERED, by the paths below the rendered folder: the files of each cluster, and those of its
     engine; and whether any of it isn't MADE so now."""
-    from ...compiler.dist import HEADER
     from ...review.diff.sides import without_header
 
     merged: tuple[Shown, Shown] = ({}, {})
@@ -200,9 +203,6 @@ def rendered_there(
     git: Git, policies: Mapping[str, str], project: Project, texts: Texts, title: str
 ) -> tuple[Side, Policies]:
     """What the POLICIES of the base render to, for repositories that do not commit what they render to."""
-    from ...compiler import fleet
-    from ...policy.loading.load import policy_files
-
     folder = project.root / common.POLICIES
     git.extract(policies, project.root)
     paths = policy_files(folder, common.POLICIES) if folder.is_dir() else []
@@ -234,7 +234,6 @@ class Merged(Policies):
 
     def __init__(self, project: Project, content: Mapping[str, bytes], same: Mapping[str, Policies]) -> None:
         from ...compiler import sources
-        from ...compiler.executor import Executor
 
         self._content = dict(content)
         stamp = sources.stamp_of_layers(
@@ -269,8 +268,6 @@ class Merged(Policies):
 
     def stack(self, cluster: str) -> Stack | None:
         """What the policy of CLUSTER rendered to, by this gpustack; None where a rule refuses it now."""
-        from ...compiler import fleet
-
         source = self.sources[cluster]
         self._write(self.project, [source.path])
         try:
@@ -303,16 +300,12 @@ def unchanged_policies(git: Git, blobs: Mapping[str, str], now: Policies) -> dic
 
 def _as_merged(git: Git, blobs: Mapping[str, str], path: str) -> bool:
     """Whether the file at PATH is as BLOBS have it."""
-    from ...text.regular import read_regular
-
     return Path(path).is_file() and blob_name(git.algorithm, read_regular(Path(path))) == blobs.get(path)
 
 
 def reworded_files(git: Git, blobs: Mapping[str, str], now: Policies, told: Set[str]) -> list[str]:
     """The paths among BLOBS of policies that are others NOW, but for those of the clusters TOLD, and of layers, but for
     those that one of them extends. Layers that are new or gone count."""
-    from ...policy.loading.load import layers_of
-
     paths = {source.path.as_posix() for name, source in now.sources.items() if name not in told}
     beside = shared_files(Path(common.POLICIES)).values()
     layers = {path for path in (*blobs, *(each.as_posix() for each in beside)) if path.startswith(f"{BELOW}layers/")}

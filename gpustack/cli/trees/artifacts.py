@@ -14,15 +14,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ...compiler import index
+from ...compiler import fleet, index
+from ...compiler.fleet import Project, Source
+from ...compiler.stack import Stack
 from ...model import InputError, StaleError
 from .. import common
 from ..refusals import said
 from .repository import Entry, Git
 
 if TYPE_CHECKING:
-    from ...compiler.fleet import Project, Source
-    from ...compiler.stack import Stack
     from ...review.diff.sides import Files, Texts
     from ...review.impact.effects import Effect
     from .against_git import Merged
@@ -44,8 +44,6 @@ def contents(options: argparse.Namespace, clusters: Collection[str]) -> Iterator
     """What CLUSTERS render to, which are in artifacts alone; raises StaleError where an index says something else."""
     if not clusters:
         return
-    from ...compiler import fleet
-
     with common.project(common.compiling(options)) as project:
         paths = [path for path in common.select([]) if common.name_of(path) in clusters]
         sources = {source.name: source for source in fleet.compiled(project, paths)}
@@ -67,8 +65,7 @@ def indexes(git: Git, held: Mapping[str, Entry], without: Collection[str] = ()) 
 
 @dataclass
 class Base:
-    """Clusters that the base has in artifacts alone, by their DIGESTS. REGISTRY may be asked; reading fills
-    `effects`."""
+    """Clusters that the base has in artifacts alone, by DIGESTS. REGISTRY may be asked; reading fills `effects`."""
 
     digests: Mapping[str, str]
     project: Project

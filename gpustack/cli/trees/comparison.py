@@ -15,14 +15,22 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ...catalog import kinds
+from ...compiler import fleet
+from ...compiler.dist import HEADER, header
+from ...compiler.engine import EngineTexts
 from ...compiler.fleet import Project, Source
+from ...compiler.folders import regular_files
 from ...compiler.foreign import Foreign
+from ...compiler.index import clusters_in
 from ...gitops import engines, place
 from ...model import GpustackError
 from ...policy.loading.brought import LIMITS, LIST, LOCK
+from ...text.regular import read_regular
+from ...text.source import decode
 from .. import common
 from ..refusals import refusal
 from .policies import Beside, Policies, beside
+from .strays import by_index
 
 if TYPE_CHECKING:
     from ...policy.loading.decisions import AcceptanceSpec
@@ -131,7 +139,6 @@ class Sides:
     def used(self, options: argparse.Namespace) -> tuple[AcceptanceSpec, ...]:
         """The acceptances that the base has already; where nobody can read them, all that there are."""
         from ...policy.loading.decisions import ACCEPTANCES, acceptances, parsed
-        from ...text.source import decode
 
         name = getattr(options, "acceptances", ACCEPTANCES)
         content = self.merged(name)
@@ -177,9 +184,6 @@ class Sides:
 @contextmanager
 def sides(options: argparse.Namespace) -> Iterator[Sides]:
     """Both sides of the comparison that OPTIONS ask for."""
-    from ...compiler.index import clusters_in
-    from .strays import by_index
-
     folders = getattr(options, "folders", [])
     if len(folders) not in {0, 2}:
         raise refusal("GPU027", "folders", named=f"{len(folders)} {'was' if len(folders) == 1 else 'were'}")
@@ -204,7 +208,6 @@ def sides(options: argparse.Namespace) -> Iterator[Sides]:
 
 def beside_of(folder: Path) -> Callable[[str], bytes | None]:
     """Reads files of the project that FOLDER is rendered in, where that isn't the one that is looked at."""
-    from ...text.regular import read_regular
 
     def read(name: str) -> bytes | None:
         there = folder.resolve().parent / Path(name).name
@@ -216,10 +219,7 @@ def beside_of(folder: Path) -> Callable[[str], bytes | None]:
 
 def folder_side(folder: Path) -> Side:
     """What stands in FOLDER, which has a folder for each cluster; every file is read."""
-    from ...compiler.dist import HEADER
-    from ...compiler.folders import regular_files
     from ...review.diff.sides import Side, Texts, without_header
-    from ...text.regular import read_regular
 
     if not folder.is_dir():
         raise refusal("GPU027", "folder", folder=folder)
@@ -257,8 +257,6 @@ class New:
 
 def new_side(project: Project) -> tuple[Texts, New]:
     """What the policies render to. Raises FindingsError where a rule refuses one."""
-    from ...compiler import fleet
-    from ...compiler.dist import header
     from ...review.diff.sides import Texts
 
     sources = fleet.compiled(project, common.select([]))
@@ -273,8 +271,6 @@ def side_of(
     project: Project, sources: Sequence[Source], texts: Texts, title: str, layers: dict[str, str] | None = None
 ) -> Side:
     """What SOURCES render to; clusters of one spec share a mapping. LAYERS gets the digests of those in artifacts."""
-    from ...compiler import fleet
-    from ...compiler.engine import EngineTexts
     from ...review.diff.sides import Side
 
     shapes: dict[str, tuple[Files, EngineTexts, str]] = {}

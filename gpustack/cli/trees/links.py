@@ -32,8 +32,7 @@ def refuse(out: str = "dist") -> None:
 
 
 def refuse_files(paths: Iterable[Path]) -> None:
-    """Raise InputError for those of PATHS, policies, and of their layers and changes that lie in the clone and lead
-    out."""
+    """Raise InputError for those of PATHS, policies, their layers and changes that lie in the clone and lead out."""
     known = list(paths)
     folders = [folder / each for folder in dict.fromkeys(path.parent for path in known) for each in (LAYERS, CHANGES)]
     layers = [Path(entry.path) for folder in folders if folder.is_dir() for entry in os.scandir(folder)]

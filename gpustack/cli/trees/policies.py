@@ -12,8 +12,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ...compiler import fleet
+from ...compiler.executor import Executor
 from ...compiler.fleet import Project, Source
+from ...compiler.sources import load_policy, read_sources, spec_of_text
+from ...compiler.stack import stored_stack
 from ...model import GpustackError
+from ...policy.loading.load import policy_files
 from .. import common
 
 if TYPE_CHECKING:
@@ -54,8 +59,6 @@ class Policies:
                 yield spec
 
     def _read(self, source: Source) -> Spec:
-        from ...compiler.sources import load_policy, spec_of_text
-
         if source.spec:
             return spec_of_text(source.spec, self.project.root, self.project.store)
         try:
@@ -73,9 +76,6 @@ class Beside(Policies):
 
     def prepare(self, clusters: Iterable[str]) -> None:
         """Render the policies of CLUSTERS, where the cache doesn't have it. One that is refused is not of this side."""
-        from ...compiler import fleet
-        from ...compiler.executor import Executor
-
         wanted = [self.sources[name] for name in clusters if name in self.sources]
         with suppress(GpustackError), Executor(self.project.jobs, scheduler=self.project.scheduler) as executor:
             fleet.compile_sources(self.project, wanted, executor, lambda *_: None)
@@ -85,8 +85,6 @@ class Beside(Policies):
         return super().spec(cluster) if self._is_rendered(cluster) else None
 
     def _is_rendered(self, cluster: str) -> bool:
-        from ...compiler.stack import stored_stack
-
         source, files = self.sources.get(cluster), self._side.clusters.get(cluster, {})
         stack = stored_stack(source.key, self.project.store) if source else None
         if stack is None or len(files) != len(stack.files):
@@ -96,10 +94,6 @@ class Beside(Policies):
 
 def beside(folder: Path, side: Side, project: Project) -> Policies | None:
     """The policies beside FOLDER, which SIDE was read from; None where there are none. PROJECT has the cache."""
-    from ...compiler.executor import Executor
-    from ...compiler.sources import read_sources
-    from ...policy.loading.load import policy_files
-
     root = folder.resolve().parent
     if not (root / common.POLICIES).is_dir():
         return None

@@ -5,8 +5,6 @@ each question is one call for all files, contents are named here (`blob_name`) a
 another name is read. The work tree and the index of the user are left alone, but for what `promote` commits.
 """
 
-from __future__ import annotations
-
 import contextlib
 import functools
 import hashlib
@@ -336,8 +334,7 @@ def same(path: Path, entry: Entry) -> bool:
 
 def blob_name(how: str, content: bytes) -> str:
     """What Git calls CONTENT, with the algorithm HOW."""
-    algorithm = hashlib.sha256 if how == "sha256" else hashlib.sha1
-    return algorithm(b"blob %d\0%b" % (len(content), content), usedforsecurity=False).hexdigest()
+    return hashlib.new(how, b"blob %d\0%b" % (len(content), content), usedforsecurity=False).hexdigest()
 
 
 BASES = ("refs/gpustack/base", "refs/remotes/origin/HEAD", "HEAD")

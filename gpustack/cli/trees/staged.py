@@ -4,8 +4,6 @@ A hook that renders sees only that files which Git knows have changed. The folde
 and would stay behind. Policies that Git doesn't know either are somebody's work of tomorrow, and so is their render.
 """
 
-from __future__ import annotations
-
 import argparse
 from pathlib import Path
 

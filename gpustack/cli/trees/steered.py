@@ -70,8 +70,7 @@ def touched_above(git: Git, commit: str) -> dict[str, Content]:
 def _compared(
     git: Git, paths: Iterable[str], merged: Mapping[str, Entry], staged: Mapping[str, Entry], overlooked: Set[str]
 ) -> dict[str, Content]:
-    """Those of PATHS that aren't as MERGED, with both contents. Git was told not to look at those that are
-    OVERLOOKED."""
+    """Those of PATHS that aren't as MERGED, with both contents. Git was told not to look at what is OVERLOOKED."""
     changed: dict[str, tuple[Entry | None, Entry | Shown | None]] = {}
     for path in sorted(paths):
         then = _plain(merged.get(path))

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ...compiler import folders, foreign, index
+from ...compiler import fleet, folders, foreign, index
 from ...compiler.dist import Change
 from ...compiler.fleet import Project, Source
 from ...compiler.foreign import Foreign
@@ -39,8 +39,6 @@ POLICIES = f"{common.POLICIES}/"
 def of_render(options: argparse.Namespace, clusters: Sequence[str] | None) -> list[Foreign]:
     """What lies in the folder that OPTIONS name, for CLUSTERS or as a whole, and is not what the policies render to.
     Raises InputError and FindingsError where a policy can't be rendered."""
-    from ...compiler import fleet
-
     out = Path(options.out)
     if not Path(common.POLICIES).is_dir() or os.path.realpath(out.absolute().parent) != os.path.realpath(Path.cwd()):
         return sorted([*by_index(out, clusters), *of_git(out, clusters)])
@@ -170,25 +168,23 @@ class Proposed:
     sources: Mapping[str, Source]
     _listed: dict[str, dict[str, str]] | None = None
 
-    @property
-    def out(self) -> Path:
-        return Path(self.folder)
-
     def strays(self, staged: Mapping[str, Entry]) -> list[Foreign]:
         """What is proposed and isn't rendered, with paths as people write them. STAGED is all that is in the index."""
         from ...policy.loading.decisions import allowed
 
-        start = f"{self.folder}/"
+        start, out = f"{self.folder}/", Path(self.folder)
         mine = {path[len(start) :]: entry for path, entry in staged.items() if path.startswith(start)}
-        strays = list(self._submodules(staged))
+        beside = ((path, entry) for path, entry in staged.items() if not f"{path}/".startswith(start))
+        fresh = (path for path, entry in beside if entry.mode == "160000" and self.submodules.get(path) != entry)
+        strays = [Foreign.of(path, "submodule") for path in fresh]  # what is in them is in no review
         if self.merged or mine:
             odd = self.git.converts([path for path in staged if path.startswith((start, POLICIES))], staged)
             good = set() if odd else self._good(mine)
-            there = folders.look(self.out, plain=good)
+            there = folders.look(out, plain=good)
             digests = {path: spec.sha256 for path, spec in allowed(self.project.root).items()}
             rest = {path: entry for path, entry in mine.items() if path not in good}
             inside = {*self._on_disk(there, good), *self._in_git(there, rest)}
-            strays += foreign.less(one_each(inside), self.out, digests)
+            strays += foreign.less(one_each(inside), out, digests)
             strays += converted(odd)
         return sorted(strays)
 
@@ -201,13 +197,6 @@ class Proposed:
             for path, (mode, blob) in mine.items()
             if mode == "100644" and path in made and made[path].blob == blob and path not in touched
         }
-
-    def _submodules(self, staged: Mapping[str, Entry]) -> Iterator[Foreign]:
-        """Submodules that the base doesn't have: what is in them is in no review."""
-        for path, entry in staged.items():
-            inside = path == self.folder or path.startswith(f"{self.folder}/")
-            if entry.mode == "160000" and not inside and self.submodules.get(path) != entry:
-                yield Foreign.of(path, "submodule")
 
     def _on_disk(self, there: Mapping[str, folders.Thing], good: Set[str]) -> Iterator[Foreign]:
         """What the work tree holds. Files that are GOOD need not be read."""
@@ -276,8 +265,6 @@ class Proposed:
 
     def _wrong_index(self, path: str) -> str:
         """What is wrong with the index PATH, a case; "" for one that is rendered, or as it is merged."""
-        from ...compiler import fleet
-
         content = self._content(path)
         if content is None:
             return "unreadable index"
