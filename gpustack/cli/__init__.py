@@ -25,40 +25,8 @@ from .. import __version__
 from ..model import Finding, GpustackError, InputError, OutputError
 from .streams import LostError, guarded, silence
 
-VERBS = {
-    "render": "compile policies into manifests under dist/",
-    "lint": "say what the rules have against the policies, and write nothing",
-    "diff": "show what changes, once for all clusters it changes in (exit 1 when anything does)",
-    "accept": "accept findings of diff: who, until when, why, for what is there now",
-    "report": "write one HTML page: the fleet, its GPUs and findings, and what changes against a base",
-    "promote": "take a change one ring further, or back, and commit that",
-    "check": "tell whether dist/ is what the policies render to (exit 3 when it isn't)",
-    "validate": "let kubeconform give a second opinion on dist/",
-    "bootstrap": "print the root object by which a GitOps engine syncs the rest; applies nothing",
-    "explain": "show the effective value of a field, and where it was written",
-    "mig": "list a GPU's MIG profiles, plan layouts that fit, or draw a cluster's GPUs",
-    "capacity": "count the extended resources that the nodes will advertise",
-    "nodes": "print what nodes are made with: tags of node groups, and what is set up on hosts",
-    "adopt": "write the policy that an installation of the GPU operator is set to, read from whatever holds it",
-    "preflight": "look at nodes before the stack is there: systems, kernels, runtimes, GPUs, programs of others",
-    "verify": "look whether clusters are what their policies say: nodes, labels, drivers, resources, objects",
-    "why": "tell why a pod waits, a node offers nothing, or nothing happens",
-    "migrate": "hand a cluster of the GPU operator over to a policy, or back, with no driver restarted",
-    "init": "make a repository of policies that renders, checks and passes as created",
-    "can-upgrade": "tell whether nodes, Kubernetes, OpenShift, the driver or the release may be upgraded",
-    "affected": "tell which clusters changed files concern",
-    "images": "list the images that clusters use, and where they come from",
-    "lock": "ask the registries for the digests of all images, or whether they are still the same",
-    "push": "push a cluster's manifests to a registry, where GitOps engines read them",
-    "releases": "list releases, or show what a step from one to another changes",
-    "vendor-check": "show what a chart of the GPU operator has that the catalogue doesn't know",
-    "rollout": "show what the reconciler does and waits for in a cluster, and pause, hold or retry it",
-    "reconciler": "uninstall the reconciler: give every node back",
-    "schema": "write the JSON schema of the policy language",
-    "version": "print versions",
-}
-
-
+VERBS = dict(line.split(": ", 1) for line in Path(__file__).with_name("verbs.txt").read_text("utf-8").splitlines())
+"""Each verb and what it does, in the order of --help, which has no time for a reader of YAML."""
 REFUSALS = {
     *(errno.EACCES, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.ELOOP, errno.EMFILE, errno.ENAMETOOLONG),
     *(errno.ENFILE, errno.ENOMEM, errno.ENOSPC, errno.ENOTDIR, errno.EPERM, errno.EROFS, errno.ESTALE),
