@@ -117,7 +117,7 @@ async def client(options: argparse.Namespace) -> AsyncIterator[Cluster]:
 
 
 def configuration(kubeconfig: str, context: str, *, files: bool) -> SingleConfig:
-    """The cluster's address and login; inside a pod without a file, its ServiceAccount's. FILES would do instead."""
+    """The cluster's address and login; in a pod without a file its ServiceAccount's. FILES: whether files would do."""
     from ...reconciler.shell.client import configuration, contexts
     from ...reconciler.shell.cluster import Unreachable
 

@@ -103,9 +103,11 @@ async def prepare(cluster: Cluster, asked: str, *, keep_labels: bool) -> Prepare
     clock, log = Clock(), Log("error", io.StringIO())
     sources = Sources(cluster, space, clock, log)
     await sources.refresh()
-    every = views(sources.base())
-    noted = (any(key.startswith(keys.DOMAIN) for key in view.annotations) for view in every)
-    ours = [view for view, has in zip(every, noted, strict=True) if has or view.labels.get(keys.PRESENT)]
+    ours = [
+        view
+        for view in views(sources.base())
+        if view.labels.get(keys.PRESENT) or any(key.startswith(keys.DOMAIN) for key in view.annotations)
+    ]
     elector = Elector(cluster, space, f"uninstall_{secrets.token_hex(4)}", clock, log)
     working = sum(view.operation is not None for view in ours)
     return Prepared(cluster, space, sources, elector, len(ours), working, keep_labels)

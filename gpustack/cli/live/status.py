@@ -48,18 +48,17 @@ def _operation(look: Look, view: View, operation: Operation) -> dict[str, Any]:
     told = picked(operation, "operation=kind target phase step since deadline attempt nextAttempt=notBefore")
     told |= {"target": str(operation.target), "step": operation.step or None}
     told |= {key: moment(told[key]) for key in ("since", "deadline", "nextAttempt") if told[key]}
+    todo = [
+        "mend what the reason names; where all is well then, the node comes back by itself",
+        f"gpustack rollout retry {view.name}   # try again now",
+        f"{docs('reconciler.md#quarantine')} has more",
+    ]
     return {
         "node": view.name,
         **told,
         "cordoned": operation.cordon,
         "why": [each["message"] for each in _waits(look, view)] or [operation.reason],
-        "todo": [
-            "mend what the reason names; where all is well then, the node comes back by itself",
-            f"gpustack rollout retry {view.name}   # try again now",
-            f"{docs('reconciler.md#quarantine')} has more",
-        ]
-        if operation.phase == "Quarantine" and operation.acts
-        else [],
+        "todo": todo if operation.phase == "Quarantine" and operation.acts else [],
     }
 
 
