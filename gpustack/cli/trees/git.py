@@ -107,10 +107,11 @@ def refuse_bare(root: Path) -> None:
             raise refusal("GPU022", "bare", folder=folder)
 
 
-def answer(done: Done, what: str, reference: str = "", root: Path | None = None) -> str:
+def answer(done: Done, what: str = "git", reference: str = "", root: Path | None = None) -> str:
     """What Git has answered. Raises InputError, which begins with WHAT and goes on with what Git said against it, or
     says that the clone in ROOT has no REFERENCE, where that is it."""
     if done.returncode:
+        what = f"git can't read {reference!r}" if reference else what
         told = " ".join(os.fsdecode(done.stderr).split()) or f"it fails with exit code {done.returncode}"
         if reference and any(words in told for words in MISSING):
             raise no_such_revision(reference, root)

@@ -50,7 +50,7 @@ class Git:
 
     def ask(self, *words: str, about: str = "") -> str:
         """What Git answers to WORDS. Raises InputError with what it says; ABOUT is the revision that was asked for."""
-        return answer(self._run(words), f"git can't read {about!r}" if about else "git", about, self._root)
+        return answer(self._run(words), reference=about, root=self._root)
 
     def _listed(self, *words: str) -> list[str]:
         """What Git lists for WORDS, which ask for NULs between."""
@@ -142,7 +142,7 @@ class Git:
             blob = blob_name(self.algorithm, content)
             listed += f"100644 {blob}\t{place}\0" if there else f"0 {'0' * len(blob)}\t{place}\0"
         answer(self._run(["fast-import", "--quiet", "--done"], b"".join([*stream, b"done\n"])), "git can't commit")
-        answer(self._run(["update-index", "-z", "--index-info"], listed.encode()), "git")
+        answer(self._run(["update-index", "-z", "--index-info"], listed.encode()))
         return self.head()
 
     def entries(self, commit: str, *paths: str) -> dict[str, Entry]:
@@ -263,7 +263,7 @@ class Git:
     def attributes(self, paths: Sequence[str], names: Sequence[str]) -> list[tuple[str, str, str]]:
         """Which of PATHS have which of the attributes NAMES: path, attribute and what it says."""
         given = "".join(f"{path}\0" for path in paths).encode("utf-8", "surrogateescape")
-        said = answer(self._run(["check-attr", "-z", "--stdin", *names], given), "git", root=self._root)
+        said = answer(self._run(["check-attr", "-z", "--stdin", *names], given), root=self._root)
         plain = sum(map(said.count, ("\0unspecified\0", "\0unset\0", "\0eol\0lf\0")))
         if plain == len(paths) * len(names) and all("/" in path for path in paths):  # no word of Git's has one
             return []  # as nearly always, and a fleet has a third of a million of them
