@@ -4,8 +4,6 @@ A person or a bot runs it, on a branch of its own where the default branch is pr
 the rendered folders of the clusters that it comes to or leaves, and commits these alone.
 """
 
-from __future__ import annotations
-
 import argparse
 import contextlib
 import dataclasses
@@ -16,7 +14,7 @@ import re
 import sys
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..compiler import fleet as compiler
 from ..compiler.sources import Project
@@ -30,9 +28,7 @@ from . import common, evidence
 from .refusals import refusal
 from .saving import save
 from .text import document, plain, print_findings, printable, say
-
-if TYPE_CHECKING:
-    from .trees.repository import Git
+from .trees.repository import Git
 
 OURS = ("GPU022", "GPU092")
 """What keeps `promote` itself from writing anything."""
@@ -169,7 +165,6 @@ def refuse(fleet: Fleet, change: Change) -> None:
 
 def merged(change: Change) -> datetime.datetime | None:
     """When the branch that is checked out got CHANGE as it is, its hold aside; None where Git doesn't know."""
-    from .trees.repository import Git
 
     def what(data: dict[str, Any]) -> dict[str, Any]:
         return {**data, "rollout": {**(data.get("rollout") or {}), "hold": None}}
@@ -190,10 +185,9 @@ def merged(change: Change) -> datetime.datetime | None:
 
 def rendered(options: argparse.Namespace, paths: list[Path]) -> dict[str, str]:
     """By cluster the digest of what is rendered for it, of the policies PATHS."""
-    from ..compiler import fleet
-
     with common.project(options) as project:
-        return {each.name: fleet.digest_of(project, each) for each in (fleet.compiled(project, paths) if paths else ())}
+        sources = compiler.compiled(project, paths) if paths else ()
+        return {each.name: compiler.digest_of(project, each) for each in sources}
 
 
 def moved(fleet: Fleet, change: Change, ring: str | None) -> str:
@@ -255,9 +249,6 @@ def edited(change: Change, values: dict[str, str | None]) -> str:
 def clean(project: Project, clusters: dict[str, Path]) -> Git:
     """Git. Raises InputError where policies or the folders of CLUSTERS are not committed, and rendered, as they are:
     somebody's work would get into the commit. Or where Git commits another content than is there, which we don't."""
-    from ..compiler import fleet
-    from .trees.repository import Git
-
     git, out = Git("promote commits", "install Git, or give --no-commit"), project.out
     folders = [common.POLICIES, *(f"{out}/{name}" for name in clusters if Path(out, name).is_dir())]
     git.committer()
@@ -265,7 +256,7 @@ def clean(project: Project, clusters: dict[str, Path]) -> Git:
     dirty = {path for folder in folders for path in (*git.unstaged(folder), *git.restaged(head, folder))}
     dirty |= {path for path, *_ in git.converts([path for path in staged if path.startswith(tuple(folders))], staged)}
     if not dirty and git.entries(head, str(out)):
-        stale = fleet.stale(project, list(clusters.values())).changes
+        stale = compiler.stale(project, list(clusters.values())).changes
         dirty = {f"{out}/{each.cluster}" for each in stale if each.any}
     if dirty:
         raise refusal("GPU092", "dirty", paths=few(sorted(dirty), 4))

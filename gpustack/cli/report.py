@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..compiler.executor import Executor
-from ..compiler.fleet import stack_of
+from ..compiler.fleet import stack_of, stale
 from ..compiler.sources import Project, Source, read_sources
 from ..model import Finding, GpustackError
 from ..policy.loading.load import ringed
@@ -69,10 +69,8 @@ def fleet(options: argparse.Namespace) -> list[Section]:
 def strays(project: Project, paths: list[Path]) -> list[tuple[Finding, tuple[str, ...]]]:
     """What lies in dist/ and isn't rendered, as findings about no cluster; with a base it is among the changes. Nothing
     where a policy is refused, which is a finding itself."""
-    from ..compiler import fleet
-
     try:
-        return [(each.finding, ()) for each in fleet.stale(project, paths, prune=True).foreign]
+        return [(each.finding, ()) for each in stale(project, paths, prune=True).foreign]
     except GpustackError:
         return []
 
