@@ -19,9 +19,7 @@ from .resolve import Cluster
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """One rule of `alert`: for the pools that `only` names, or where it names none for all nodes but those of
-    `but`.
-    """
+    """One rule of `alert`: for the pools that `only` names; where it names none, for all nodes but those of `but`."""
 
     alert: known.Alert
     severity: known.Severity

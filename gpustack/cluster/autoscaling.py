@@ -69,15 +69,13 @@ def node_class(pool: Pool, said: Karpenter) -> dict[str, str]:
 
 
 def startup_taints(pool: Pool) -> list[Taint]:
-    """The taints with which nodes of POOL come up, and which somebody takes away: the reconciler, or the Node Readiness
-    Controller.
-    """
+    """The taints with which nodes of POOL come up, until the reconciler or the Node Readiness Controller takes them."""
     from ..policy.language import reconciler
     from ..policy.language.node_pools import Taint
 
-    spec, taints = pool.spec, list[Taint]()
-    if spec.reconciler and reconciler.runs(spec):
-        taints += spec.reconciler.startupTaints
+    taints = list[Taint]()
+    if pool.spec.reconciler and reconciler.runs(pool.spec):
+        taints += pool.spec.reconciler.startupTaints
     if pool.said.readiness and not pool.said.readiness.dryRun:
         taints.append(Taint(key=pool.said.readiness.taint, value="pending", effect="NoSchedule"))
     return taints

@@ -161,8 +161,7 @@ def _unshared(pool: Pool, counts_by: str) -> Counts:
         raise _Unknown("gpuProduct isn't known, and the MIG layout differs by board")
     if product is not None and gpus.mig_profiles(product) and not all(_fits(product, group) for group in made):
         raise _Unknown(f"the MIG layout doesn't fit on {product.name}")
-    cut = [group for group in made if group.layout is not None]
-    if not cut or counts_by == "none":
+    if counts_by == "none" or all(group.layout is None for group in made):
         return {keys.GPU: each}
     if counts_by == "single":
         return _single(pool.said, made)
@@ -177,9 +176,9 @@ def _unshared(pool: Pool, counts_by: str) -> Counts:
 
 def _single(pool: NodePool, made: list[Group]) -> Counts:
     """All instances under the name of a GPU, if they are of one profile and no GPU stays whole."""
-    profiles = {name for group in made if group.layout is not None for name in group.layout}
-    whole = [group for group in made if group.layout is None]
-    if len(profiles) != 1 or any(group.layout == {} for group in made) or any(group.indices for group in whole):
+    profiles = {name for group in made for name in group.layout or ()}
+    whole = any(group.indices for group in made if group.layout is None)
+    if len(profiles) != 1 or any(group.layout == {} for group in made) or whole:
         raise _Unknown("the device plugin refuses nodes whose GPUs aren't all cut alike, with mig.strategy single")
     total: int | None = 0
     for group in made:

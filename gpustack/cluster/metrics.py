@@ -27,7 +27,7 @@ KEY = "dcgm-metrics.csv"
 """The key of the ConfigMap that `dcgmExporter.config` names."""
 OWN_KEY, OWN_ENV = "metrics", "DCGM_EXPORTER_CONFIGMAP_DATA"
 """The key that the exporter reads where it is told to fetch a ConfigMap (namespace:name) by itself."""
-OWN_LIST = ("DCGM_EXPORTER_CONFIGMAP_DATA", "DCGM_EXPORTER_COLLECTORS")
+OWN_LIST = (OWN_ENV, "DCGM_EXPORTER_COLLECTORS")
 """Variables by which the exporter is told of a list of fields."""
 
 
@@ -84,20 +84,22 @@ def served(spec: ClusterPolicySpec) -> dict[str, str] | None:
     if csv is not None:
         return {row.name: row.type for row in csv.metrics.rows}
     exporter = telemetry(spec).exporter
-    config = exporter.config
-    by_itself = any(entry.name in OWN_LIST for entry in exporter.env or ())
-    if not exporter.enabled or by_itself or config.name or config.data:
+    if not exporter.enabled or _told(exporter):
         return None
     return {field.name: field.type for field in added_counters(resolve(spec)) or dcgm.default_counters()}
+
+
+def _told(exporter: DcgmExporter) -> bool:
+    """Whether the policy says which list EXPORTER reads."""
+    by_itself = any(entry.name in OWN_LIST for entry in exporter.env or ())
+    return bool(by_itself or exporter.config.name or exporter.config.data)
 
 
 def added_counters(cluster: Cluster) -> list[dcgm.Field]:
     """All fields that the exporter is told to serve for alerts and dashboards: those of its image's list, and what they
     read beside. None where that list has all they need, and where the policy says which list the exporter reads.
     """
-    exporter = cluster.stack.dcgmExporter
-    elsewhere = any(entry.name in OWN_LIST for entry in exporter.env or ())
-    if elsewhere or exporter.config.name or exporter.config.data:
+    if _told(cluster.stack.dcgmExporter):
         return []
     default = dcgm.default_counters()
     by_alerts = (name for rule in alerts.rules(cluster) for name in rule.alert.counters)

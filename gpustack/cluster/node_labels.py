@@ -10,15 +10,13 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from ..api import keys
-from ..catalog import node_labels as known
 from ..catalog.oses import UnknownOS, os_id, os_tag
-from ..model import Path, dotted
+from ..model import Path, dotted, mapping, mappings
 from .ownership import image_selector
 
 if TYPE_CHECKING:
     from ..policy.language.node_pools import NodePool
     from ..policy.language.spec import ClusterPolicySpec
-    from .pool import Pool
 
 
 def selection(spec: ClusterPolicySpec, pool: NodePool) -> dict[str, str]:
@@ -44,56 +42,17 @@ def apart(first: dict[str, str], second: dict[str, str]) -> bool:
     return any(second.get(key, value) != value for key, value in first.items())
 
 
-def components(pool: Pool) -> tuple[str, ...]:
-    """The ends of the labels nvidia.com/gpu.deploy.* of these nodes, whatever is enabled (reconciler.md L14)."""
-    cluster, release = pool.cluster, pool.spec.release
-    if cluster.dra:
-        return known.components("dra", release)
-    if pool.workload == "vm-passthrough" and cluster.kata:
-        return known.components("kata", release)
-    return known.components(pool.workload, release)
-
-
-def labels(pool: Pool) -> dict[str, str]:
-    """The further labels of these nodes: which configuration of a component is theirs, and which driver.
-
-    The MIG layout is not among them: GPUs are cut when their node is empty, and not when a label is due.
-    """
-    further: dict[str, str] = {}
-    said, spec = pool.said, pool.spec
-    if pool.index is not None and not pool.cluster.dra:
-        if pool.cluster.sandbox:
-            further[keys.WORKLOAD] = pool.workload
-        if pool.workload == "vm-vgpu" and said.vgpu.config:
-            further[keys.VGPU_CONFIG] = said.vgpu.config
-        if spec.devicePlugin.enabled and (said.sharing.timeSlicing or said.sharing.mps):
-            further[keys.PLUGIN_CONFIG] = pool.name
-    owner = pool.driver.owner if pool.driver else ""
-    return {**further, **({keys.DRIVER_OWNER: owner} if owner else {})}
-
-
-def all_labels(pool: Pool) -> dict[str, str]:
-    """Every label of these nodes that does not depend on what their GPUs can do."""
-    deploy = {f"{known.DEPLOY}{name}": "true" for name in components(pool) if name != "mig-manager"}
-    return {keys.PRESENT: "true", **deploy, **labels(pool)}
-
-
 def rules_of(spec: ClusterPolicySpec) -> Iterator[tuple[Path, dict[str, Any]]]:
-    """The rules in NodeFeatureRules of SPEC's extraObjects, with their paths. What is not a rule at all is left out:
-    validation refuses it.
-    """
+    """The rules in NodeFeatureRules of SPEC's extraObjects, with their paths."""
     for index, body in enumerate(spec.extraObjects):
-        content = body.get("spec") if body["kind"] == "NodeFeatureRule" else None
-        rules = content.get("rules") if isinstance(content, dict) else None
-        for position, rule in enumerate(rules if isinstance(rules, list) else []):
-            if isinstance(rule, dict):
-                yield ("spec", "extraObjects", index, "spec", "rules", position), rule
+        content = mapping(body.get("spec")) if body["kind"] == "NodeFeatureRule" else {}
+        for position, rule in mappings(content.get("rules")):
+            yield ("spec", "extraObjects", index, "spec", "rules", position), rule
 
 
 def labels_of_rules(spec: ClusterPolicySpec) -> Iterator[tuple[str, str, str]]:
     """Path, key and value of each label; none whose value is taken from a feature (`@...`)."""
     for path, rule in rules_of(spec):
-        labels = rule.get("labels")
-        for key, value in labels.items() if isinstance(labels, dict) else ():
+        for key, value in mapping(rule.get("labels")).items():
             if isinstance(value, str) and value and not value.startswith("@"):
                 yield dotted((*path, "labels", key)), key, value

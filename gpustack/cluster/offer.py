@@ -7,6 +7,7 @@ know the policy. What isn't known of the nodes is None here, so that nobody is t
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -22,9 +23,6 @@ if TYPE_CHECKING:
     from ..policy.language.node_pools import Taint
     from .pool import Pool
     from .resolve import Cluster
-
-CDI_CLASSES = ("nvidia-cdi", "nvidia-legacy")
-"""RuntimeClasses beside the default one, where CDI is on."""
 
 Values = frozenset[str] | None
 """What a label may be on nodes of a pool; None where that isn't known."""
@@ -108,18 +106,16 @@ class Offer:
 def offer(cluster: Cluster) -> Offer:
     """What CLUSTER offers. Never raises for a valid spec."""
     spec = cluster.spec
-    program = spec.reconciler if reconciler.runs(spec) else None
+    program, toolkits = spec.reconciler if reconciler.runs(spec) else None, spec.toolkit.enabled and not cluster.dra
     return Offer(
         pools=tuple(pool.offer for pool in cluster.pools),
-        runtime_classes=frozenset(runtime_classes(cluster)),
+        runtime_classes=frozenset(cluster.runtime_classes),
         strategy=spec.mig.strategy or "none",
         claims=cluster.dra,
         discovery=spec.gfd.enabled and not cluster.dra,
         tolerated_by_name=cluster.platform.tolerates_by_name,
         network_cards=bool(spec.cluster.networkOperator),
-        writes_etc_nvidia=bool(spec.toolkit.enabled)
-        and not cluster.dra
-        and toolkit.writes_etc_nvidia(images.version(spec.toolkit)),
+        writes_etc_nvidia=toolkits and toolkit.writes_etc_nvidia(images.version(spec.toolkit)),
         permitted=permitted(cluster),
         absent=absent(cluster),
         clients=frozenset(program.clientNamespaces) if program else None,
@@ -128,35 +124,21 @@ def offer(cluster: Cluster) -> Offer:
     )
 
 
-def runtime_classes(cluster: Cluster) -> list[str]:
-    """The names of the RuntimeClasses that are rendered, brought along or counted on (operator.md 5.5)."""
-    spec = cluster.spec
-    names = [body["metadata"]["name"] for body in spec.extraObjects if body["kind"] == "RuntimeClass"]
-    names += [reference.name for reference in spec.references if reference.kind == "RuntimeClass"]
-    if not cluster.dra and not spec.cdi.nriPluginEnabled:
-        names += [cluster.runtime_class, *(CDI_CLASSES if spec.cdi.enabled else ())]
-    if cluster.sandbox and spec.kataManager.enabled:
-        names += [one.name for one in spec.kataManager.config.runtimeClasses]
-    return names
-
-
 def pool_offer(pool: Pool) -> PoolOffer:
     """What the nodes of POOL offer."""
-    has = pool.capacity
+    has, works = pool.capacity, reconciler.runs(pool.spec)
     resources = dict(has.per_node) if has.per_node else None
-    try:
-        sharing, known = pool.sharing, True
-    except UnknownSharing:
-        sharing, known = PoolSharing(), False
-    works = reconciler.runs(pool.spec)
+    known: PoolSharing | None = None
+    with suppress(UnknownSharing):
+        known = pool.sharing
     cut = pool.spec.mig.strategy in {"single", "mixed"} and pool.layout is not None
     return PoolOffer(
         name=pool.name,
         resources=resources,
         unknown=has.unknown[0] if resources is None and has.unknown else "",
         taints=tuple(pool.said.taints),
-        labels=_labels(pool, sharing if known else None, cut=cut),
-        sharing=sharing,
+        labels=_labels(pool, known, cut=cut),
+        sharing=known or PoolSharing(),
         mig=cut,
         hours=max((each.hours for each in pool.budget.windows), default=None) if works else None,
         virtual=pool.workload != "container" and not pool.cluster.kata,

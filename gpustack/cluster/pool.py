@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Literal
 
+from ..api import keys
+from ..catalog import node_labels as known
 from ..catalog import oses
 from ..catalog.gpus import Product
 from ..policy.configurations.plugin_text import PluginConfig
@@ -152,17 +154,33 @@ class Pool:
     @property
     def components(self) -> tuple[str, ...]:
         """The ends of the nodes' labels nvidia.com/gpu.deploy.*, whatever is enabled (reconciler.md L14)."""
-        return node_labels.components(self)
+        serving: known.Serving = "dra" if self.cluster.dra else self.workload
+        if serving == "vm-passthrough" and self.cluster.kata:
+            serving = "kata"
+        return known.components(serving, self.spec.release)
 
     @cached_property
     def labels(self) -> dict[str, str]:
-        """Labels that say which configuration of a component is the nodes', and which driver."""
-        return node_labels.labels(self)
+        """Labels that say which configuration of a component is the nodes', and which driver.
+
+        The MIG layout is not among them: GPUs are cut when their node is empty, and not when a label is due.
+        """
+        said, further = self.said, dict[str, str]()
+        if self.index is not None and not self.cluster.dra:
+            if self.cluster.sandbox:
+                further[keys.WORKLOAD] = self.workload
+            if self.workload == "vm-vgpu" and said.vgpu.config:
+                further[keys.VGPU_CONFIG] = said.vgpu.config
+            if self.spec.devicePlugin.enabled and (said.sharing.timeSlicing or said.sharing.mps):
+                further[keys.PLUGIN_CONFIG] = self.name
+        owner = self.driver.owner if self.driver else ""
+        return {**further, **({keys.DRIVER_OWNER: owner} if owner else {})}
 
     @property
     def all_labels(self) -> dict[str, str]:
         """Every label that the nodes get and that does not depend on what their GPUs can do."""
-        return node_labels.all_labels(self)
+        deploy = {f"{known.DEPLOY}{name}": "true" for name in self.components if name != "mig-manager"}
+        return {keys.PRESENT: "true", **deploy, **self.labels}
 
     @cached_property
     def budget(self) -> Budget:

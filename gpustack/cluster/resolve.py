@@ -22,7 +22,7 @@ from . import mig_layouts
 from .budgets import Fleet, fleet
 from .capacity import PoolCapacity
 from .drivers import Features, NodeDriver, Source, container_drivers
-from .offer import Offer, offer, runtime_classes
+from .offer import Offer, offer
 from .pool import EVERYWHERE, Engine, Pool, Workload
 from .tenancy import Grant, Unheld, grants
 
@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from ..policy.language.node_pools import NodePool
     from ..policy.language.spec import ClusterPolicySpec
 
+CDI_CLASSES = ("nvidia-cdi", "nvidia-legacy")
+"""RuntimeClasses beside the default one, where CDI is on."""
 KEPT = 64
 """How many clusters `resolve` keeps: those of one policy and its invented neighbours, and both sides of a review."""
 
@@ -122,9 +124,7 @@ class Cluster:
 
     @property
     def engine(self) -> Engine:
-        """The container runtime that the toolkit of all nodes is told of: containerd where any node runs it, else that
-        of the last pool (operator.md 3, Runtime).
-        """
+        """The toolkit's runtime: containerd where any node runs it, else that of the last pool (operator.md 3)."""
         engines = [pool.engine for pool in self.nodes]
         return "containerd" if "containerd" in engines else engines[-1]
 
@@ -201,7 +201,14 @@ class Cluster:
     @property
     def runtime_classes(self) -> list[str]:
         """The names of the RuntimeClasses that are rendered, brought along or counted on (operator.md 5.5)."""
-        return runtime_classes(self)
+        spec = self.spec
+        names = [body["metadata"]["name"] for body in spec.extraObjects if body["kind"] == "RuntimeClass"]
+        names += [reference.name for reference in spec.references if reference.kind == "RuntimeClass"]
+        if not self.dra and not spec.cdi.nriPluginEnabled:
+            names += [self.runtime_class, *(CDI_CLASSES if spec.cdi.enabled else ())]
+        if self.sandbox and spec.kataManager.enabled:
+            names += [one.name for one in spec.kataManager.config.runtimeClasses]
+        return names
 
     @cached_property
     def offer(self) -> Offer:

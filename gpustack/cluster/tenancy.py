@@ -47,11 +47,10 @@ def grants(cluster: Cluster) -> tuple[list[Grant], list[tuple[str, Unheld]]]:
     home = cluster.spec.cluster.namespace
     if tenancy and tenancy.exceptions.gatekeeper and is_own(home):
         why = f"the namespace {home} is the cluster's own, and no label of it is rendered"
-        unheld.append(
-            ("spec.tenancy.exceptions.gatekeeper", Unheld(why, "leave it out, and label it as Gatekeeper says"))
-        )
+        gatekeeper = Unheld(why, "leave it out, and label it as Gatekeeper says")
+        unheld.append(("spec.tenancy.exceptions.gatekeeper", gatekeeper))
     for index, tenant in enumerate(tenancy.tenants if tenancy else ()):
-        if tenant.home == cluster.spec.cluster.namespace or tenant.home.startswith(SYSTEMS):
+        if tenant.home == home or tenant.home.startswith(SYSTEMS):
             why = f"the namespace {tenant.home} is not a tenant's: pods there look after GPUs, or the cluster"
             unheld.append((f"spec.tenancy.tenants[{index}]", Unheld(why, "write the namespace of the tenant's pods")))
         for name in tenant.pools:
@@ -80,15 +79,11 @@ def _of_pool(cluster: Cluster, tenant: Tenant, name: str, path: str) -> Iterator
     for resource, number in numbers.items():
         unit = pool.units[resource]
         if part.gpus and (unit.profile or unit.shared_by > 1):
-            raise Unheld(
-                f"GPUs of {name} are not handed out whole: one {resource} is {unit}",
-                f"write slices: {{{_called(unit)}: N}}, or a share",
-            )
+            why = f"GPUs of {name} are not handed out whole: one {resource} is {unit}"
+            raise Unheld(why, f"write slices: {{{_called(unit)}: N}}, or a share")
         if number and queues and queues.kind == "kai" and (unit.profile or resource != GPU):
-            raise Unheld(
-                f"queues of the KAI scheduler count {GPU}, and one {resource} is {unit}",
-                "give the tenant a pool of whole GPUs, or use queues of kind kueue",
-            )
+            why = f"queues of the KAI scheduler count {GPU}, and one {resource} is {unit}"
+            raise Unheld(why, "give the tenant a pool of whole GPUs, or use queues of kind kueue")
         if number:
             yield Grant(tenant.name, name, resource, number, unit, path)
 
@@ -102,9 +97,8 @@ def _number(resource: str, part: Part, pool: PoolCapacity) -> int:
         return part.slices.get(_called(unit), 0)
     total = pool.total[resource]
     if total is None:
-        raise Unheld(
-            f"a share of {pool.name} can't be told: {'; '.join(pool.unknown)}", "say it in the pool, or write a number"
-        )
+        why = f"a share of {pool.name} can't be told: {'; '.join(pool.unknown)}"
+        raise Unheld(why, "say it in the pool, or write a number")
     number = total[1] * int((part.share or "").rstrip("%")) // 100
     if not number:
         raise Unheld(f"{part.share} of {total[1]} {resource} is less than one", "write a larger share, or a number")

@@ -24,10 +24,8 @@ def pci_devices(product: gpus.Product) -> list[tuple[str, str]]:
 def mediated_devices(pool: Pool) -> list[tuple[str, str]]:
     """(name, resource) of the vGPU types of nodes of POOL; none where they aren't known."""
     section, elements = pool.spec.kubevirt, (pool.cluster.vgpu_sets or {}).get(pool.vgpu_set, ())
-    names = [
-        kubevirt.vgpu_name(vgpu_type, pool.product, section.vgpuNames if section else {})
-        for vgpu_type in vgpu.types(elements, pool.product)
-    ]
+    own = section.vgpuNames if section else {}
+    names = [kubevirt.vgpu_name(each, pool.product, own) for each in vgpu.types(elements, pool.product)]
     return [(name, kubevirt.vgpu_resource(name)) for name in names]
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from ..checks.rule import Hit, hit, rule
-from ..model import whole
+from ..model import mapping, whole
 from ..policy.loading.place import node
 from .tenants import BUDGET, Others, Tenant, TenantObject
 
@@ -22,14 +22,11 @@ REPLICATED = {"Deployment", "ReplicaSet", "ReplicationController", "StatefulSet"
 @rule("GPU724", "warning", over="manifest")
 def budget_for_nobody(given: TenantObject) -> Iterator[Hit]:
     """A PodDisruptionBudget that never lets a pod go."""
-    spec, offer = given.body.get("spec"), given.offer
-    if (given.group, str(given.body["kind"])) != BUDGET or not isinstance(spec, dict):
-        return
-    if offer.clients is None or offer.ignores_budgets:
+    spec, offer = mapping(given.body.get("spec")), given.offer
+    if (given.group, str(given.body["kind"])) != BUDGET or offer.clients is None or offer.ignores_budgets:
         return
     selector = spec.get("selector")
-    wanted = node(selector, ("matchLabels",))
-    wanted = wanted if isinstance(wanted, dict) else {}
+    wanted = mapping(node(selector, ("matchLabels",)))
     beside = [each for each in given.beside(wanted) if each.whole and _selects(selector, each.labels)]
     if beside:
         evicted = any(_uses_gpu(each) and _said(each) not in SPARED for each in beside)
@@ -42,9 +39,7 @@ def budget_for_nobody(given: TenantObject) -> Iterator[Hit]:
 
 
 def _refusing(spec: Mapping[str, Any], pods: int | None) -> str:
-    """The field by which a budget of so many PODS (None: nobody knows) lets none go; "" where it may let one. A
-    percentage is rounded up, as Kubernetes does.
-    """
+    """The field by which a budget of so many PODS (None: nobody knows) lets none go; "" where it may let one."""
     for field, value in (("maxUnavailable", "0"), ("maxUnavailable", "0%"), ("minAvailable", "100%")):
         if str(spec.get(field)) == value:
             return field
@@ -52,7 +47,7 @@ def _refusing(spec: Mapping[str, Any], pods: int | None) -> str:
     number = whole(least.removesuffix("%"))
     if not pods or number is None:
         return ""
-    needed = -(-number * pods // 100) if least.endswith("%") else number
+    needed = -(-number * pods // 100) if least.endswith("%") else number  # rounded up, as Kubernetes does
     return "minAvailable" if needed >= pods else ""
 
 
@@ -127,11 +122,10 @@ def daemons_with_gpus(tenant: Tenant) -> Iterator[Hit]:
     clients = tenant.offer.clients
     if clients is None or tenant.body["kind"] != "DaemonSet" or not tenant.wanted or _said(tenant) == "leave":
         return
-    selector, namespace = tenant.pod.get("nodeSelector"), tenant.namespace
     missing = []
-    if not isinstance(selector, dict) or selector.get(CLIENT) != "true":
+    if mapping(tenant.pod.get("nodeSelector")).get(CLIENT) != "true":
         missing.append(f'give it the nodeSelector {CLIENT}: "true"')
-    if namespace not in clients:
-        missing.append(f"name its namespace {namespace} in spec.reconciler.clientNamespaces of the cluster's policy")
+    if (own := tenant.namespace) not in clients:
+        missing.append(f"name its namespace {own} in spec.reconciler.clientNamespaces of the cluster's policy")
     if missing:
         yield hit(tenant.at(), who=tenant.who, missing=", and ".join(missing))

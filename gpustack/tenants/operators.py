@@ -6,7 +6,7 @@ from typing import Any
 
 from ..checks.language.policy import SECTIONS
 from ..checks.rule import Hit, hit, rule
-from ..model import dotted
+from ..model import dotted, mapping
 from .tenants import TenantObject, pods_in, tenants_of
 
 _KIND = re.compile(
@@ -30,8 +30,8 @@ def patching_the_operator(given: TenantObject) -> Iterator[Hit]:
                 if kind := _changed(_text(container, part), _text(container, "command", "args")):
                     yield hit(tenant.at(key, index, part), who=given.who, kind=kind, instead=SECTIONS[kind])
                     break
-    data = given.body.get("data") if given.body["kind"] == "ConfigMap" else None
-    for key, text in data.items() if isinstance(data, dict) else ():
+    data = mapping(given.body.get("data")) if given.body["kind"] == "ConfigMap" else {}
+    for key, text in data.items():
         lines = str(text).replace("\\\n", " ").splitlines()
         kind = next((kind for line in lines if (kind := _changed(line, line))), "")
         if kind and not str(key).endswith((".md", ".txt")):

@@ -12,7 +12,7 @@ from ..catalog._lookup import nearest
 from ..checks.objects.pods import amount_of
 from ..checks.rule import Hit, hit, rule
 from ..cluster.offer import Offer
-from ..model import Path, children, dotted
+from ..model import Path, children, dotted, mapping, mappings
 from ..policy.loading.place import node
 from .tenants import NVIDIA, QUOTAS, TenantObject
 from .workload_nodes import never
@@ -27,6 +27,7 @@ CLASS = ".deviceclass.resource.k8s.io/devices"
 """How a quota names the devices of a class of dynamic resource allocation."""
 KUBEVIRT = "kubevirt.io"
 LISTS = ("gpus", "hostDevices")
+NOBODY = "no node offers"
 
 
 @rule("GPU720", "warning", over="manifest")
@@ -46,8 +47,7 @@ def quota_of_nothing(given: TenantObject) -> Iterator[Hit]:
             why = f"of extended resources, quotas count requests: {name} bounds nothing, and nobody says so"
             yield hit(dotted(path), "name", why=why, who=given.who, name=name, right=right, at_key=True)
             continue
-        reason = not_offered(given.offer, resource)
-        if reason is not None:
+        if reason := not_offered(given.offer, resource):
             told.add(name)
             why, remedy = reason
             if kind in BY_PREFIX:
@@ -91,10 +91,8 @@ def flavor_of_no_nodes(given: TenantObject) -> Iterator[Hit]:
     """A ResourceFlavor of Kueue for nodes that there aren't."""
     if given.group != KUEUE or given.body["kind"] != "ResourceFlavor" or not given.offer.pools:
         return
-    labels = node(given.body, ("spec", "nodeLabels"))
-    for key, value in labels.items() if isinstance(labels, dict) else ():
-        reason = never(given.offer, str(key), (str(value),))
-        if reason is not None:
+    for key, value in mapping(node(given.body, ("spec", "nodeLabels"))).items():
+        if reason := never(given.offer, str(key), (str(value),)):
             what, why, remedy = reason
             yield hit(dotted(("spec", "nodeLabels", key)), remedy=remedy, who=given.who, what=what, because=why)
 
@@ -104,18 +102,17 @@ def no_such_device(given: TenantObject) -> Iterator[Hit]:
     """A virtual machine asks for a device that KubeVirt doesn't permit, or that no node offers."""
     if f".{given.group}".endswith(f".{KUBEVIRT}"):
         for path, name in _devices(given.body.get("spec"), ("spec",)):
-            reason = _never(given.offer, name)
-            if reason is not None:
+            if reason := _never(given.offer, name):
                 what, why, remedy = reason
                 yield hit(dotted(path), why=why, remedy=remedy, who=given.who, name=name, what=what)
 
 
 def _devices(value: Any, path: Path) -> Iterator[tuple[Path, str]]:
     """The devices that virtual machines below VALUE ask for by name. One that a claim brings has none."""
-    for key, item in value.items() if isinstance(value, dict) else ():
+    for key, item in mapping(value).items():
         if key in LISTS and isinstance(item, list):
-            for index, one in enumerate(item):
-                if isinstance(one, dict) and isinstance(one.get("deviceName"), str):
+            for index, one in mappings(item):
+                if isinstance(one.get("deviceName"), str):
                     yield (*path, key, index, "deviceName"), one["deviceName"]
         else:
             yield from _devices(item, (*path, key))
@@ -132,11 +129,7 @@ def _never(offer: Offer, name: str) -> tuple[str, str, str] | None:
         near = nearest(name, had, 2) or had[: len(had) == 1]
         if name in permitted:
             remedy = f"write {near[0]}" if near else "have a pool with this GPU serve virtual machines"
-            return (
-                "no node offers",
-                "it is permitted, and no node pool has such a GPU; it stays unscheduled",
-                remedy,
-            )
+            return NOBODY, "it is permitted, and no node pool has such a GPU; it stays unscheduled", remedy
         remedy = f"write {' or '.join(near)}" if near else "write one of these, or have spec.kubevirt permit it"
         if NVIDIA not in name.lower():
             listed, remedy = "what spec.kubevirt lists", "list the device in spec.kubevirt.pciDevices"
@@ -149,11 +142,7 @@ def _never(offer: Offer, name: str) -> tuple[str, str, str] | None:
         return None
     if not had:
         why = "no node pool serves virtual machines, so the virtual machine stays unscheduled"
-        return (
-            "no node offers",
-            why,
-            "have a pool serve them (sandboxWorkloads, nodePools[].workload) and spec.kubevirt",
-        )
+        return NOBODY, why, "have a pool serve them (sandboxWorkloads, nodePools[].workload) and spec.kubevirt"
     near = nearest(name, had, 2) or had[: len(had) == 1]
     remedy = f"write {' or '.join(near)}" if near else "write one of these"
-    return "no node offers", f"nodes for virtual machines offer {', '.join(had)}; it stays unscheduled", remedy
+    return NOBODY, f"nodes for virtual machines offer {', '.join(had)}; it stays unscheduled", remedy

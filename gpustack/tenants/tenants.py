@@ -15,7 +15,7 @@ from ..checks.objects.pods import amount_of
 from ..checks.rule import rules_over
 from ..cluster.offer import Offer, PoolOffer
 from ..cluster.scheduling import excluded, kept_away, tolerations_of
-from ..model import Body, Finding, Path, children, dotted
+from ..model import Body, Finding, Path, children, dotted, mapping, mappings
 from ..policy.loading.place import node
 
 NVIDIA = "nvidia"
@@ -56,6 +56,10 @@ class Tenant:
         """The place at STEPS below the pod."""
         return dotted((*self.path, *steps))
 
+    def inside(self, container: tuple[str, int], *steps: str | int) -> str:
+        """The place at STEPS below CONTAINER, which is all that there is of a pod that isn't whole."""
+        return self.at(*(container if self.whole else ()), *steps)
+
     @property
     def namespace(self) -> str:
         """The namespace of its pods, as far as the manifest says."""
@@ -69,14 +73,8 @@ class Tenant:
     @cached_property
     def containers(self) -> tuple[tuple[tuple[str, int], dict[str, Any]], ...]:
         """The containers and where they stand below the pod, initial ones first."""
-        given = ((key, self.pod.get(key)) for key in ("initContainers", "containers"))
-        lists = ((key, items) for key, items in given if isinstance(items, list))
-        return tuple(
-            ((key, index), container)
-            for key, items in lists
-            for index, container in enumerate(items)
-            if isinstance(container, dict)
-        )
+        parts = ("initContainers", "containers")
+        return tuple(((key, index), one) for key in parts for index, one in mappings(self.pod.get(key)))
 
     @cached_property
     def wanted(self) -> dict[str, int]:
@@ -104,13 +102,11 @@ class Tenant:
         """The pools whose nodes the pod selects, as far as labels are known."""
         if not self.whole:
             return self.offer.pools
-        return tuple(
-            pool
-            for pool in self.offer.pools
-            if not excluded(
-                self.pod, {key: next(iter(one)) for key, one in pool.labels.items() if one and len(one) == 1}
-            )
-        )
+        pools = self.offer.pools
+        sure = {
+            each.name: {key: min(one) for key, one in each.labels.items() if one and len(one) == 1} for each in pools
+        }
+        return tuple(pool for pool in pools if not excluded(self.pod, sure[pool.name]))
 
     def keeps_away(self, pool: PoolOffer) -> list[Any]:
         """The taints of POOL that the pod doesn't tolerate."""
@@ -125,8 +121,7 @@ Beside = tuple[Body, Path, dict[str, Any], bool]
 
 def labels_of(body: Body, path: Path) -> Mapping[str, Any]:
     """The labels of the pods that have their PodSpec at PATH of BODY."""
-    labels = node(body, (*path[:-1], "metadata", "labels"))
-    return labels if isinstance(labels, dict) else {}
+    return mapping(node(body, (*path[:-1], "metadata", "labels")))
 
 
 @dataclass(frozen=True)
@@ -180,11 +175,9 @@ class TenantObject:
 
     def beside(self, labels: Mapping[str, Any]) -> list[Tenant]:
         """The workloads of its namespace in the same run with the first text of LABELS; without one, all of them."""
-        pods = self.others.pods.get(self.namespace, [])
-        for key, value in labels.items():
-            if isinstance(value, str):
-                pods = self.others.labelled.get((self.namespace, str(key), value), [])
-                break
+        pods, space = self.others.pods.get(self.namespace, []), self.namespace
+        if first := next(((str(key), value) for key, value in labels.items() if isinstance(value, str)), None):
+            pods = self.others.labelled.get((space, *first), [])
         return [Tenant(body, path, pod, self.offer, whole) for body, path, pod, whole in pods]
 
     @property
@@ -200,8 +193,7 @@ class TenantObject:
 
 def called(body: Body) -> str:
     """What messages call BODY."""
-    name = body.get("metadata", {}).get("name") if isinstance(body.get("metadata"), dict) else None
-    return f"{body['kind']} {name or '(without a name)'}"
+    return f"{body['kind']} {node(body, ('metadata', 'name')) or '(without a name)'}"
 
 
 def namespace_of(body: Body) -> str:
@@ -230,11 +222,9 @@ def findings(
 
 def asked(container: Mapping[str, Any]) -> dict[str, tuple[int, str]]:
     """The resources of NVIDIA that CONTAINER asks for: how many, and whether under limits or requests."""
-    resources = container.get("resources")
     numbers: dict[str, tuple[int, str]] = {}
     for part in ("requests", "limits"):
-        amounts = resources.get(part) if isinstance(resources, dict) else None
-        for name, amount in amounts.items() if isinstance(amounts, dict) else ():
+        for name, amount in mapping(mapping(container.get("resources")).get(part)).items():
             if NVIDIA in str(name).lower():
                 numbers[str(name)] = amount_of(amount), part
     return numbers
@@ -242,10 +232,9 @@ def asked(container: Mapping[str, Any]) -> dict[str, tuple[int, str]]:
 
 def place_of(tenant: Tenant, name: str) -> str:
     """Where TENANT asks for the resource NAME first."""
-    for (key, index), container in tenant.containers:
+    for place, container in tenant.containers:
         if name in asked(container):
-            steps = (key, index) if tenant.whole else ()
-            return tenant.at(*steps, "resources", asked(container)[name][1], name)
+            return tenant.inside(place, "resources", asked(container)[name][1], name)
     return tenant.at()
 
 

@@ -9,7 +9,7 @@ from ..checks.rule import Hit, hit, rule
 from ..cluster.autoscaling import DISCOVERED
 from ..cluster.offer import Offer
 from ..cluster.scheduling import expressions_of, required_terms
-from ..model import Path, dotted
+from ..model import Path, dotted, mapping, mappings
 from ..policy.loading.place import node
 from .tenants import Tenant
 
@@ -39,8 +39,7 @@ def no_such_label(tenant: Tenant) -> Iterator[Hit]:
             told, what, why = True, f"{key}: none of {', '.join(values)}", "all node pools have one of these"
             yield hit(tenant.at(*path), remedy="leave it out", who=tenant.who, what=what, because=why)
     if tenant.wanted and not tenant.selected and not told:
-        selector = tenant.pod.get("nodeSelector")
-        keys = [*map(str, selector)] if isinstance(selector, dict) else []
+        keys = [*map(str, mapping(tenant.pod.get("nodeSelector")))]
         keys += [str(one.get("key")) for term in required_terms(tenant.pod) for one in expressions_of(term)]
         have = (
             f"{pool.name} has {', '.join(f'{key}: {min(pool.labels[key] or ())}' for key in known)}"
@@ -54,9 +53,8 @@ def no_such_label(tenant: Tenant) -> Iterator[Hit]:
 def _beside(tenant: Tenant) -> Iterator[tuple[Path, str, tuple[str, ...]]]:
     """What the nodeSelector says that stands nearest to containers that are in no PodSpec, as in a NIMService."""
     for depth in range(len(tenant.path), 0, -1):
-        selector = node(tenant.body, (*tenant.path[:depth], "nodeSelector"))
-        if isinstance(selector, dict):
-            path = (*tenant.path[:depth], "nodeSelector")
+        path = (*tenant.path[:depth], "nodeSelector")
+        if isinstance(selector := node(tenant.body, path), dict):
             return (((*path, key), str(key), (str(value),)) for key, value in selector.items())
     return iter(())
 
@@ -67,14 +65,12 @@ def selections(
     """Where POD selects nodes by a label: the place, the key, and the values of which one must be had; none for any.
     With other OPERATORS of an affinity, what those name. Of alternatives (several terms), none: one of them may do.
     """
-    selector = pod.get("nodeSelector") if "In" in operators else None
-    for key, value in selector.items() if isinstance(selector, dict) else ():
+    for key, value in mapping(pod.get("nodeSelector")).items() if "In" in operators else ():
         yield ("nodeSelector", key), str(key), (str(value),)
     terms = required_terms(pod)
     for index, term in enumerate(terms if len(terms) == 1 else ()):
-        expressions = term.get("matchExpressions")
-        for position, one in enumerate(expressions if isinstance(expressions, list) else ()):
-            if isinstance(one, dict) and one.get("operator") in operators:
+        for position, one in mappings(term.get("matchExpressions")):
+            if one.get("operator") in operators:
                 listed = one.get("values") if one["operator"] != "Exists" else ()
                 values = tuple(map(str, listed)) if isinstance(listed, list) else ()
                 yield (*AFFINITY, index, "matchExpressions", position), str(one.get("key")), values
@@ -109,10 +105,9 @@ def _own(offer: Offer, key: str) -> bool:
 def unknown_label(tenant: Tenant) -> Iterator[Hit]:
     """A pod with GPUs selects nodes by a label that the policy doesn't mention."""
     for path, key, _ in selections(tenant.pod) if tenant.whole and tenant.wanted and tenant.offer.pools else ():
-        domain = key.partition("/")[0] if "/" in key else ""
-        if domain.endswith(("nvidia.com", *WELL_KNOWN)) or any(key in pool.labels for pool in tenant.offer.pools):
-            continue
-        yield hit(tenant.at(*path), who=tenant.who, key=key)
+        known = "/" in key and key.partition("/")[0].endswith(("nvidia.com", *WELL_KNOWN))
+        if not known and not any(key in pool.labels for pool in tenant.offer.pools):
+            yield hit(tenant.at(*path), who=tenant.who, key=key)
 
 
 @rule("GPU712", "warning", over="workload")
@@ -130,11 +125,8 @@ def label_of_no_node_yet(tenant: Tenant) -> Iterator[Hit]:
 @rule("GPU711", "warning", over="workload")
 def gpus_without_asking(tenant: Tenant) -> Iterator[Hit]:
     """A container that takes GPUs past the scheduler."""
-    if tenant.wanted:
-        return
-    for (key, index), container in tenant.containers:
-        entries = container.get("env")
-        for position, entry in enumerate(entries if isinstance(entries, list) else []):
-            value = entry.get("value") if isinstance(entry, dict) and entry.get("name") == VISIBLE else None
+    for place, container in tenant.containers if not tenant.wanted else ():
+        for position, entry in mappings(container.get("env")):
+            value = entry.get("value") if entry.get("name") == VISIBLE else None
             if isinstance(value, str) and value not in NOTHING:
-                yield hit(tenant.at(key, index, "env", position), who=tenant.who, variable=VISIBLE, value=value)
+                yield hit(tenant.at(*place, "env", position), who=tenant.who, variable=VISIBLE, value=value)

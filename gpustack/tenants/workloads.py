@@ -13,7 +13,7 @@ from ..checks.objects.pods import sort_of, wrong_amounts
 from ..checks.rule import Hit, hit, rule
 from ..cluster.offer import Offer
 from ..cluster.scheduling import toleration_of, written
-from ..model import Path
+from ..model import Path, mappings
 from .tenants import GPU, MIG, SHARED, Tenant, asked, place_of
 
 PENDING = "the pod stays pending"
@@ -27,19 +27,11 @@ BY_CDI = ("nvidia-cdi", "nvidia-legacy")
 @rule("GPU701", "error", over="workload")
 def no_such_resource(tenant: Tenant) -> Iterator[Hit]:
     """A pod asks for a resource that no node offers."""
-    for (key, index), container in tenant.containers:
-        where = (key, index) if tenant.whole else ()
+    for place, container in tenant.containers:
         for name, (number, part) in asked(container).items():
-            reason = not_offered(tenant.offer, name) if number else None
-            if reason is not None:
-                why, remedy = reason
-                yield hit(
-                    tenant.at(*where, "resources", part, name),
-                    why=f"{why}; {PENDING}",
-                    remedy=remedy,
-                    who=tenant.who,
-                    name=name,
-                )
+            if reason := not_offered(tenant.offer, name) if number else None:
+                path, why = tenant.inside(place, "resources", part, name), f"{reason[0]}; {PENDING}"
+                yield hit(path, why=why, remedy=reason[1], who=tenant.who, name=name)
 
 
 def not_offered(offer: Offer, name: str) -> tuple[str, str] | None:
@@ -49,8 +41,7 @@ def not_offered(offer: Offer, name: str) -> tuple[str, str] | None:
     if offer.claims:
         why = "this cluster allocates GPUs by claims (dynamic resource allocation), and nodes have no such resource"
         return why, "use a ResourceClaimTemplate of the device class gpu.nvidia.com"
-    illegal = _illegal(name)
-    if illegal is not None:
+    if illegal := _illegal(name):
         return illegal
     if not offer.complete or (offer.network_cards and not name.startswith(MIG) and "gpu" not in name.lower()):
         return None  # whoever puts network cards into nodes chooses their names: nvidia.com/hostdev
@@ -91,10 +82,9 @@ def refused_amounts(tenant: Tenant) -> Iterator[Hit]:
     """A pod whose containers, or their requests and limits, the API server refuses."""
     if tenant.whole:
         yield from _no_containers(tenant)
-    for (key, index), container in tenant.containers:
+    for place, container in tenant.containers:
         for steps, what, why, remedy in wrong_amounts(container):
-            where = (key, index, "resources", *steps) if tenant.whole else ("resources", *steps)
-            yield Hit(tenant.at(*where), f"{tenant.who}: {what}", why, remedy)
+            yield Hit(tenant.inside(place, "resources", *steps), f"{tenant.who}: {what}", why, remedy)
 
 
 def _no_containers(tenant: Tenant) -> Iterator[Hit]:
@@ -108,10 +98,8 @@ def _no_containers(tenant: Tenant) -> Iterator[Hit]:
             sort = "empty" if items == [] else sort_of(items)
             wrong = [((key,), f"{key} is {sort}, not a list of containers")]
         else:
-            odd = [(index, item) for index, item in enumerate(items) if not isinstance(item, dict)]
-            wrong = [
-                ((key, index), f"item {index + 1} of {key} is {sort_of(item)}, no container") for index, item in odd
-            ]
+            odd = [(at, sort_of(item)) for at, item in enumerate(items) if not isinstance(item, dict)]
+            wrong = [((key, at), f"item {at + 1} of {key} is {sort}, no container") for at, sort in odd]
         for steps, what in wrong:
             remedy = "begin each container with a dash, and write name and image below it"
             yield Hit(tenant.at(*steps), f"{tenant.who}: {what}", "the API server refuses the pod", remedy)
@@ -122,23 +110,15 @@ def more_than_a_node_has(tenant: Tenant) -> Iterator[Hit]:
     """A pod asks for more than any node has."""
     if not tenant.known or any(pool.has(tenant.known) for pool in tenant.selected) or not tenant.selected:
         return
-    texts = []
-    most = 0
+    texts, most = [], 0
     for pool in tenant.selected:
         has = {name: number for name, number in (pool.resources or {}).items() if name in tenant.known}
         if has:
             texts.append(f"{' and '.join(f'{number} {name}' for name, number in has.items())} on nodes of {pool.name}")
             most = max(most, *(number or 0 for number in has.values()))
     asks = " and ".join(f"{number} {name}" for name, number in tenant.known.items())
-    yield hit(
-        place_of(tenant, next(iter(tenant.known))),
-        "some" if texts else "none",
-        remedy="" if most else OTHERS,
-        who=tenant.who,
-        asks=asks,
-        have=", ".join(texts),
-        most=most,
-    )
+    path, remedy, have = place_of(tenant, next(iter(tenant.known))), "" if most else OTHERS, ", ".join(texts)
+    yield hit(path, "some" if texts else "none", remedy=remedy, who=tenant.who, asks=asks, have=have, most=most)
 
 
 @rule("GPU704", "error", over="workload")
@@ -164,17 +144,11 @@ def no_such_runtime_class(tenant: Tenant) -> Iterator[Hit]:
         have = sorted(tenant.offer.runtime_classes)
         own = [each for each in have if each not in BY_CDI]
         near = own if name == "nvidia" and len(own) == 1 else nearest(name, have, 1)
-        yield hit(
-            tenant.at("runtimeClassName"),
-            remedy=f"write {near[0]}"
-            if near
-            else "leave runtimeClassName out"
-            if not have
-            else f"write {have[0]}, or add {{kind: RuntimeClass, name: {name}}} to spec.references if others bring it",
-            who=tenant.who,
-            name=repr(name),
-            has=", ".join(have) or "none of NVIDIA",
-        )
+        remedy, listed = "leave runtimeClassName out", ", ".join(have) or "none of NVIDIA"
+        if near or have:
+            others = f", or add {{kind: RuntimeClass, name: {name}}} to spec.references if others bring it"
+            remedy = f"write {near[0]}" if near else f"write {have[0]}{others}"
+        yield hit(tenant.at("runtimeClassName"), remedy=remedy, who=tenant.who, name=repr(name), has=listed)
 
 
 @rule("GPU708", "note", over="workload")
@@ -182,13 +156,10 @@ def several_slices(tenant: Tenant) -> Iterator[Hit]:
     """A container that asks for several MIG instances."""
     single = tenant.offer.strategy == "single" and bool(tenant.selected) and all(pool.mig for pool in tenant.selected)
     for _, container in tenant.containers:
-        slices = {
-            name: number
-            for name, (number, _) in asked(container).items()
-            if name.startswith(MIG) or (single and name.removesuffix(SHARED) == GPU)
-        }
-        if sum(slices.values()) > 1:
-            yield hit(place_of(tenant, next(iter(slices))), who=tenant.who, number=sum(slices.values()))
+        every = {name: number for name, (number, _) in asked(container).items()}
+        slices = [name for name in every if name.startswith(MIG) or (single and name.removesuffix(SHARED) == GPU)]
+        if (total := sum(every[name] for name in slices)) > 1:
+            yield hit(place_of(tenant, slices[0]), who=tenant.who, number=total)
 
 
 @rule("GPU709", "error", over="workload")
@@ -207,30 +178,22 @@ def shares_are_no_gpus(tenant: Tenant) -> Iterator[Hit]:
 
 def _shares(tenant: Tenant, *, refused: bool) -> Iterator[tuple[str, str, int]]:
     """Requests for more than one share, with their places, where all nodes that have the resource share it."""
-    for (key, index), container in tenant.containers:
+    for place, container in tenant.containers:
         for name, (number, part) in asked(container).items():
             pools = [pool for pool in tenant.selected if pool.resources and name in pool.resources]
             whole = name.removesuffix(SHARED)
             kinds = {(pool.sharing.replicas(whole) > 1, pool.sharing.refuses_more) for pool in pools}
             if number > 1 and kinds == {(True, refused)}:
-                where = (key, index) if tenant.whole else ()
-                yield tenant.at(*where, "resources", part, name), name, number
+                yield tenant.inside(place, "resources", part, name), name, number
 
 
 @rule("GPU790", "warning", over="workload")
 def folder_that_the_toolkit_writes(tenant: Tenant) -> Iterator[Hit]:
     """A container with GPUs mounts something read-only where the toolkit writes, in /etc/nvidia."""
-    volumes = tenant.pod.get("volumes")
-    fixed = {
-        one.get("name")
-        for one in (volumes if isinstance(volumes, list) else [])
-        if isinstance(one, dict) and {"configMap", "secret", "projected", "downwardAPI", "image"} & one.keys()
-    }
+    kinds = {"configMap", "secret", "projected", "downwardAPI", "image"}
+    fixed = [one.get("name") for _, one in mappings(tenant.pod.get("volumes")) if kinds & one.keys()]
     for place, container in tenant.containers if tenant.offer.writes_etc_nvidia else ():
-        mounts = container.get("volumeMounts")
-        for index, mount in enumerate(mounts if isinstance(mounts, list) and asked(container) else []):
-            folder = str(mount.get("mountPath", "")).rstrip("/") if isinstance(mount, dict) else ""
-            if folder not in WRITTEN:
-                continue
-            if mount.get("readOnly") is True or mount.get("name") in fixed:
+        for index, mount in mappings(container.get("volumeMounts")) if asked(container) else ():
+            folder = str(mount.get("mountPath", "")).rstrip("/")
+            if folder in WRITTEN and (mount.get("readOnly") is True or mount.get("name") in fixed):
                 yield hit(tenant.at(*place, "volumeMounts", index, "mountPath"), who=tenant.who, folder=folder)
