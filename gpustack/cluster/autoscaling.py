@@ -108,7 +108,7 @@ def closed(windows: Sequence[Window]) -> list[tuple[str, int]]:
     """
     open_ = set[int]()
     for zone in {each.timeZone for each in windows}:
-        local = {at for each in windows if each.timeZone == zone for at in _minutes(each)}
+        local = {at for each in windows if each.timeZone == zone for at in minutes(each)}
         by_clock = [{(at - offset) % WEEK for at in local} for offset in time_zones.offsets(zone)]
         open_ |= set.intersection(*by_clock) if by_clock else set()
     if not open_:
@@ -120,7 +120,7 @@ def closed(windows: Sequence[Window]) -> list[tuple[str, int]]:
     return found
 
 
-def _minutes(window: Window) -> Iterator[int]:
+def minutes(window: Window) -> Iterator[int]:
     """The minutes of the week at which WINDOW is open, by its own clock."""
     hour, minute = map(int, window.start.split(":"))
     for day in window.days or DAYS:

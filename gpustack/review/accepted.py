@@ -64,15 +64,9 @@ def fails(impact: Impact, limit: int) -> bool:
     return silent or any(effect.tier <= limit and not effect.accepted for effect in impact.effects)
 
 
-def key(effect: Effect) -> str:
-    """What an acceptance of EFFECT is bound to, in words; "" where it needs none."""
-    if not acceptable(effect) or effect.accepted:
-        return ""
-    return f"{effect.id}, {effect.before[:SHORT]} -> {effect.after[:SHORT]}"
-
-
 def agreement(effect: Effect) -> str:
     """Who accepts EFFECT, or what an acceptance of it is bound to; "" where it needs none."""
     if effect.accepted:
         return f"accepted by {effect.accepted}"
-    return f"to accept: {bound}" if (bound := key(effect)) else ""
+    bound = f"{effect.id}, {effect.before[:SHORT]} -> {effect.after[:SHORT]}"
+    return f"to accept: {bound}" if acceptable(effect) else ""

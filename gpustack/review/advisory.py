@@ -7,6 +7,7 @@ Bulletins write versions in words ("All driver versions prior to 570.172.08"), c
 """
 
 import functools
+import operator
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
@@ -31,6 +32,7 @@ _DIGEST = re.compile(r"sha256(?::|%3[aA])([0-9a-f]{64})")
 BY_BRANCH = ("driver", "vgpu", "vgpu-manager")
 MACHINES = ("vgpu", "vfio", "sandbox", "kata", "cc")
 """Sections that run with `sandboxWorkloads` alone."""
+SIGNS = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
 RULE = "GPU089"
 Facts = dict[str, Any]
 
@@ -127,13 +129,9 @@ def affects(named: Named, version: str) -> bool | None:
         silent = have[0] not in named.branches and any(have < bound for one in sorts["bare"] for _, bound in one)
         silent = silent or (version.isdecimal() and bool(sorts["mine"] or fixed))
         ranges = [*sorts["mine"], *sorts["others"]]
-    holds = any(all(_holds(have, sign, bound) for sign, bound in one) for one in ranges)
+    holds = any(all(SIGNS.get(sign, operator.eq)(have, bound) for sign, bound in one) for one in ranges)
     good = any(bound <= have for bound in fixed) if named.component in BY_BRANCH else have in fixed
     return None if silent or (named.doubt and holds and not good) else holds and not good
-
-
-def _holds(have: tuple[int, ...], sign: str, bound: tuple[int, ...]) -> bool:
-    return {"<": have < bound, "<=": have <= bound, ">": have > bound, ">=": have >= bound}.get(sign, have == bound)
 
 
 def mends(named: Collection[Named], version: str) -> str:

@@ -142,23 +142,15 @@ def svg(title: str, drawings: Sequence[Drawing], *, within: str = "") -> str:
 
     WITHIN a page, ids begin with that word, and styles and patterns are the page's: `shared`, once.
     """
-    description = ". ".join(f"{drawing.caption}: {drawing.detail}" for drawing in drawings)
     body, top = "", MARGIN
     for drawing in drawings:
         text, bottom = _bar(drawing, top)
         body += text
         top = bottom + GAP
-    height, ids = top - GAP + MARGIN, within or "mig"
-    return part(
-        "picture",
-        width=WIDTH + 2 * MARGIN,
-        height=height,
-        ids=ids,
-        title=escape(title),
-        description=escape(description),
-        style="" if within else _style(),
-        body=body,
-    )
+    size = {"width": WIDTH + 2 * MARGIN, "height": top - GAP + MARGIN}
+    description = escape(". ".join(f"{drawing.caption}: {drawing.detail}" for drawing in drawings))
+    words = {"ids": within or "mig", "title": escape(title), "description": description}
+    return part("picture", **size, **words, style="" if within else _style(), body=body)
 
 
 def _bar(drawing: Drawing, top: int) -> tuple[str, int]:

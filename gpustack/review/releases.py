@@ -49,27 +49,18 @@ class ReleaseDiff:
 def compare(before: str, after: str) -> ReleaseDiff:
     """Compare two releases of the catalogue by name. Raises catalog.releases.UnknownRelease."""
     old, new = releases.release(before), releases.release(after)
-    before_all, after_all = {**old.images, "nfd": old.nfd_image}, {**new.images, "nfd": new.nfd_image}
-    sections = sorted(before_all.keys() | after_all.keys())
-    pairs = [(name, before_all.get(name), after_all.get(name)) for name in sections]
-    images = [Change(name, one and one.reference, two and two.reference) for name, one, two in pairs if one != two]
-    leaves = leaf_changes(without_images(old.default_spec()), without_images(new.default_spec()))
+    named = [{**side.images, "nfd": side.nfd_image} for side in (old, new)]
+    images = [{name: each.reference for name, each in side.items()} for side in named]
+    defaults = [dict(_data.leaves(without_images(side.default_spec()))) for side in (old, new)]
     branches = str(old.image("driver").version).split(".")[0], str(new.image("driver").version).split(".")[0]
-    return ReleaseDiff(
-        tuple(images),
-        tuple(leaves),
-        tuple(field_changes(before, after)),
-        tuple(behaviour(old.traits, new.traits)),
-        branches,
-    )
+    fields, words = field_changes(before, after), behaviour(old.traits, new.traits)
+    return ReleaseDiff(changed(*images), changed(*defaults), tuple(fields), tuple(words), branches)
 
 
-def leaf_changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[Change]:
-    """Leaves of two default specs that differ, by path."""
-    old, new = dict(_data.leaves(before)), dict(_data.leaves(after))
-    for path in sorted(old.keys() | new.keys()):
-        if old.get(path) != new.get(path):
-            yield Change(path, old.get(path), new.get(path))
+def changed(before: Mapping[str, Any], after: Mapping[str, Any]) -> tuple[Change, ...]:
+    """The values that differ, by their paths."""
+    pairs = {path: (before.get(path), after.get(path)) for path in sorted(before.keys() | after.keys())}
+    return tuple(Change(path, one, two) for path, (one, two) in pairs.items() if one != two)
 
 
 def without_images(spec: dict[str, Any]) -> dict[str, Any]:

@@ -35,9 +35,8 @@ def effects(
     effective specs of both sides are SPECS.
     """
     old, new = before[0], after[0]
-    texts = [{each.document.file: each.document.text for each in side.changes} for side in (old, new)]
-    texts[0] |= {old.document.file: old.document.text} if old.document else {}
-    texts[1] |= {new.document.file: new.document.text} if new.document else {}
+    read = [[*(each.document for each in side.changes), side.document] for side in (old, new)]
+    texts = [{each.file: each.text for each in documents if each} for documents in read]
     fleet = next((each.file for each in (new.document, old.document) if each), "")
     known = {each.name: each for each in old.changes}
     said = list[tuple[str, str]]()

@@ -8,13 +8,15 @@ and judges, and text that nothing reads (`inert`). `diff` tells every other file
 
 import fnmatch
 import re
-from collections.abc import Iterator, Mapping, Set
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import yaml
 
 from ..catalog import _data, kinds
 from ..model import GpustackError, few
+from .diff.objects import mapping
+from .diff.sides import LOADER
 from .images import lock
 from .impact import repository
 from .impact.effects import Effect, digest
@@ -26,21 +28,9 @@ FOLDERS: tuple[str, ...] = (*_LISTS["folders"], f"{kinds.FOLDER}/")
 FILES: tuple[str, ...] = tuple(_LISTS["files"])
 """Files that are known to steer, by their paths from the project on; * is anything but a slash. Below .github and
 .gitlab all are meant. `init` asks for owners of them."""
-JUDGED = re.compile(r"policies/[^/.][^/]*\.ya?ml|policies/(?:layers|changes)/[^/.][^/]*\.yaml")
-"""What is read as a policy, a layer, a change or the rings: `diff` tells what a change of it does."""
-KNOWN_TEXT = re.compile(
-    r"(README|CHANGELOG|CONTRIBUTING|SECURITY|CODE_OF_CONDUCT)\.md|LICENSE(\.md|\.txt)?|NOTICE(\.md|\.txt)?"
-    r"|policies/README\.md|docs/([a-z0-9][a-z0-9_-]*/)*(README\.md|[a-z0-9][a-z0-9_-]*\.(md|png|txt))"
+_JUDGED, _KNOWN_TEXT, _OTHER_TEXT = (
+    re.compile("|".join(_LISTS[name])) for name in ("judged", "known_text", "other_text")
 )
-"""What people read, and nothing else does."""
-OTHER_TEXT = re.compile(
-    r"docs/([\w-]+/)*\w*[a-z][\w-]*\.md|[a-z0-9][a-z0-9_-]*/([a-z0-9][a-z0-9_-]*/)*([a-z0-9][a-z0-9_-]*|README)\.md"
-)
-"""Text at places and of names where nobody is known to look for orders: it is shown."""
-FOLLOWED: Set[str] = set(_LISTS["followed"])
-"""Folders of texts that are followed by programs which write or review changes."""
-ORDERS: Set[str] = set(_LISTS["orders"])
-"""Names, without their ending, of what looks like text and is followed: by such programs, by installers."""
 ACCEPTANCES = "acceptances.yaml"
 LOCK = lock.FILE
 Content = tuple[bytes | None, bytes | None]
@@ -66,7 +56,7 @@ def inert(path: str, out: str = "dist") -> bool:
     """
     if path.startswith(f"{out}/"):
         return True
-    return _text(path) == ROUTINE or (_visible(path) and bool(JUDGED.fullmatch(path)) and not steers(path))
+    return _text(path) == ROUTINE or (_visible(path) and bool(_JUDGED.fullmatch(path)) and not steers(path))
 
 
 def _visible(path: str) -> bool:
@@ -76,11 +66,12 @@ def _visible(path: str) -> bool:
 def _text(path: str) -> int | None:
     """The tier of a change of PATH where that is text for people by its place and name; None where it may be more."""
     *folders, name = path.lower().split("/")
-    if steers(path) or not _visible(path) or name.partition(".")[0] in ORDERS or not FOLLOWED.isdisjoint(folders):
+    followed = name.partition(".")[0] in _LISTS["orders"] or not set(_LISTS["followed"]).isdisjoint(folders)
+    if followed or steers(path) or not _visible(path):
         return None
-    if KNOWN_TEXT.fullmatch(path):
+    if _KNOWN_TEXT.fullmatch(path):
         return ROUTINE
-    return UNCLASSIFIED if OTHER_TEXT.fullmatch(path) else None
+    return UNCLASSIFIED if _OTHER_TEXT.fullmatch(path) else None
 
 
 def around(path: str) -> bool:
@@ -141,7 +132,7 @@ def _why(path: str) -> str:
 def _lock(before: bytes | None, after: bytes | None) -> tuple[int, str]:
     """What becomes of the digests: another version of an image gets its own, one that stays keeps its."""
     try:
-        old, new = (lock.read(_mapping(side), LOCK) if side else {} for side in (before, after))
+        old, new = (lock.read(mapping(yaml.load(side, LOADER)), LOCK) if side else {} for side in (before, after))  # noqa: S506 - a safe loader
     except (GpustackError, yaml.YAMLError, ValueError, RecursionError):
         return POWER, "can't be read"
     moved = sorted(name for name in old.keys() & new.keys() if old[name] != new[name])
@@ -150,8 +141,3 @@ def _lock(before: bytes | None, after: bytes | None) -> tuple[int, str]:
     if after is None:
         return POWER, "is removed"
     return PLANNED, f"{len(new.keys() - old.keys())} images are new, {len(old.keys() - new.keys())} are gone"
-
-
-def _mapping(text: bytes) -> Mapping[str, object]:
-    content = yaml.load(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))  # noqa: S506 - a safe loader
-    return content if isinstance(content, dict) else {}

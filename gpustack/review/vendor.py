@@ -7,10 +7,11 @@ has to say (`as_data`), and what the language and the components may have to lea
 Nothing of a chart is run, and nothing of it is written to disk.
 """
 
+import functools
 import json
 import re
 import tarfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from io import BytesIO
 from pathlib import PurePosixPath
@@ -18,7 +19,7 @@ from typing import Any
 
 from ..catalog import _data, chart, releases
 from ..catalog import fields as catalogue
-from .releases import Change, newer, without_images
+from .releases import Change, changed, newer, without_images
 
 LARGEST, MOST_FILES = 8 * 1024 * 1024, 500
 """Bytes of a chart's file, unpacked, and how many files are read. The operator's has 60 of 300 KB at most."""
@@ -126,42 +127,28 @@ def compared(found: Chart, base: str) -> Vendor:
     """FOUND beside the release BASE of the catalogue."""
     known = releases.release(base)
     then = {section: image.reference for section, image in known.images.items()}
-    now = dict(_images(found.values, found.version))
-    images = [
-        Change(section, then.get(section), now.get(section))
-        for section in sorted(then.keys() | now.keys())
-        if then.get(section) != now.get(section)
-    ]
+    images = changed(then, dict(_images(found.values, found.version)))
     old = dict(_leaves(without_images({**known.default_spec(), "gpuCluster": dict(known.gpu_cluster)})))
-    new_defaults = dict(_leaves(without_images(_as_spec(found.values))))
+    new = dict(_leaves(without_images(_as_spec(found.values))))
     read = {_renamed(path) for path in found.read}
-    defaults = [
-        Change(path, old.get(path), new_defaults.get(path))
-        for path in sorted(old.keys() | new_defaults.keys())
-        if _said(old.get(path)) != _said(new_defaults.get(path)) and _concerns(path, new_defaults, read)
-    ]
-    fields = {kind: tuple(_fields(kind, found.fields.get(kind, {}), base)) for kind in catalogue.kinds()}
+    told = (each for each in changed(old, new) if each.before not in ABSENT or each.after not in ABSENT)
+    # Some of what charts write stands in templates alone, and is no value of the chart.
+    defaults = tuple(each for each in told if each.path in new or _below(each.path, read))
+    fields = {kind: _fields(kind, found.fields.get(kind, {}), base) for kind in catalogue.kinds()}
     nfd = (Change("nfd", known.nfd_version, found.nfd),) if found.nfd not in {"", known.nfd_version} else ()
-    return Vendor(found, base, tuple(images), tuple(defaults), fields, tuple(_unknown(found)), nfd)
+    return Vendor(found, base, images, defaults, fields, tuple(_unknown(found)), nfd)
 
 
-def _said(value: Any) -> Any:
-    """VALUE, None for what says nothing."""
-    return None if value in ABSENT else value
+def _below(path: str, above: Iterable[str]) -> bool:
+    """Whether PATH is one of those ABOVE, or below it."""
+    return any(f"{path}.".startswith(f"{each}.") for each in above)
 
 
-def _concerns(path: str, values: Mapping[str, Any], read: set[str]) -> bool:
-    """Whether a default at PATH is a value of the chart at all: some of what charts write stands in templates alone."""
-    return path in values or any(path == each or path.startswith(f"{each}.") for each in read)
-
-
-def _fields(kind: str, found: Mapping[str, str], base: str) -> Iterator[Change]:
+def _fields(kind: str, found: Mapping[str, str], base: str) -> tuple[Change, ...]:
     """Fields of KIND that came, went or have another type since BASE."""
     every = catalogue.fields(kind).items()
     known = {path: facts.type for path, facts in every if not (facts.since and newer(facts.since, base))}
-    for path in sorted(known.keys() | found.keys()) if found else ():
-        if known.get(path) != found.get(path):
-            yield Change(path, known.get(path), found.get(path))
+    return changed(known, found) if found else ()
 
 
 def _unknown(found: Chart) -> Iterator[str]:
@@ -169,18 +156,15 @@ def _unknown(found: Chart) -> Iterator[str]:
     known = {*catalogue.fields("ClusterPolicy"), *(f"gpuCluster.{path}" for path in catalogue.fields("GPUCluster"))}
     fine = {*chart.dropped(), *chart.unread(), *chart.renamed(), *ELSEWHERE}
     for path in sorted(found.read):
-        above = {path[: match.start()] for match in re.finditer(r"\.|$", path)}
         below = any(each.startswith(f"{path}.") for each in (*known, *fine))
-        if not above & fine and _renamed(path) not in known and not below:
+        if not _below(path, fine) and _renamed(path) not in known and not below:
             yield path
 
 
 def _renamed(path: str) -> str:
     """What a value at PATH is called in the spec."""
-    for values, spec in chart.renamed().items():
-        if path == values or path.startswith(f"{values}."):
-            return spec + path[len(values) :]
-    return path
+    renamed = (spec + path[len(values) :] for values, spec in chart.renamed().items() if _below(path, [values]))
+    return next(renamed, path)
 
 
 def _as_spec(values: Mapping[str, Any]) -> dict[str, Any]:
@@ -188,7 +172,7 @@ def _as_spec(values: Mapping[str, Any]) -> dict[str, Any]:
     spec: dict[str, Any] = {}
     fine = (*chart.dropped(), *chart.unread(), *ELSEWHERE)
     for path, value in _leaves(values):
-        if not any(path == each or path.startswith(f"{each}.") for each in fine):
+        if not _below(path, fine):
             _data.merge(spec, _nested(_renamed(path), value))
     return spec
 
@@ -200,10 +184,8 @@ def _leaves(spec: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
 
 def _nested(path: str, value: Any) -> dict[str, Any]:
     """VALUE in maps on the way to the dotted PATH."""
-    for step in reversed(path.split(".")):
-        value = {step: value}
-    made: dict[str, Any] = value
-    return made
+    *above, last = path.split(".")
+    return functools.reduce(lambda inner, step: {step: inner}, reversed(above), {last: value})
 
 
 def _reference(said: Mapping[str, Any], version: str) -> str:

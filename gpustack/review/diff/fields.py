@@ -45,6 +45,10 @@ class FieldChange:
     before: Any = None
     after: Any = None
 
+    def inside(self, name: str) -> bool:
+        """Whether it is in the item NAME of a list."""
+        return any(isinstance(step, Item) and ("name", name) in step.key for step in self.path)
+
 
 KEYS: Mapping[str, Sequence[tuple[str, ...]]] = {
     name: [tuple(key.split()) for key in keys]

@@ -110,28 +110,17 @@ def _joined(atoms: Sequence[ObjectChange]) -> Iterator[ObjectChange]:
                 before, fields=(*before.fields, *atom.fields), moved=before.moved or atom.moved
             )
     for change in joined.values():
-        yield replace(change, fields=tuple(sorted(change.fields, key=_place)))
+        yield replace(change, fields=tuple(sorted(change.fields, key=lambda field: PLACES[field.op])))
 
 
-def _place(field: FieldChange) -> int:
-    """Removals before what takes their place, and orders last; the sort is stable."""
-    return {"remove": 0, "replace": 1, "add": 1, "order": 2}[field.op]
+PLACES = {"remove": 0, "replace": 1, "add": 1, "order": 2}
+"""Removals stand before what takes their place, and orders last; the sort is stable."""
 
 
 def _key(change: ObjectChange) -> str:
-    return json.dumps(
-        [
-            change.what,
-            change.identity,
-            [[field.op, _plain(field.path), _plain(field.before), _plain(field.after)] for field in change.fields],
-            change.body,
-            change.was,
-            change.moved,
-            change.what != "changed" and change.file,
-        ],
-        sort_keys=True,
-        default=str,
-    )
+    fields = [[field.op, _plain(field.path), _plain(field.before), _plain(field.after)] for field in change.fields]
+    known = [change.what, change.identity, fields, change.body, change.was, change.moved]
+    return json.dumps([*known, change.what != "changed" and change.file], sort_keys=True, default=str)
 
 
 def _plain(value: Any) -> Any:

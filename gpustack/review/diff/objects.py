@@ -7,6 +7,8 @@ and a creation, so it is said as both.
 
 from __future__ import annotations
 
+import json
+import operator
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
@@ -79,6 +81,33 @@ class ObjectChange:
     old: Body | None = field(default=None, compare=False, repr=False)
     new: Body | None = field(default=None, compare=False, repr=False)
 
+    def both(self, *path: str) -> tuple[Any, Any]:
+        """What stands at PATH before and after."""
+        return at(self.old, *path), at(self.new, *path)
+
+    def below(self, *path: str) -> list[FieldChange]:
+        """The changes of fields at PATH and below it, and of what PATH is in."""
+        return [each for each in self.fields if all(map(operator.eq, each.path, path))]
+
+
+def at(body: Any, *path: str) -> Any:
+    """What stands in BODY at PATH, None where nothing does, whatever is in the way."""
+    for step in path:
+        if not isinstance(body, Mapping):
+            return None
+        body = body.get(step)
+    return body
+
+
+def mapping(value: Any) -> Mapping[str, Any]:
+    """VALUE if it is a map, else an empty one: what others rendered may hold anything."""
+    return value if isinstance(value, Mapping) else {}
+
+
+def items(value: Any) -> list[Any]:
+    """VALUE if it is a list, else an empty one."""
+    return value if isinstance(value, list) else []
+
 
 def compare(before: Objects, after: Objects, *, kinds: Kinds = NONE) -> list[ObjectChange]:
     """The changes between two renders of a cluster, by identity. KINDS are the user's."""
@@ -89,21 +118,13 @@ def compare(before: Objects, after: Objects, *, kinds: Kinds = NONE) -> list[Obj
         lost, now = gone.pop(old).body, new.pop(fresh)
         fields = changes(lost, now.body, _own(now.body, kinds))
         made.append(ObjectChange("renamed", fresh, fields, now.body, old, file=now.file, old=lost, new=now.body))
-    made += [
-        ObjectChange("removed", identity, body=each.body, file=each.file, old=each.body)
-        for identity, each in gone.items()
-    ]
-    made += [
-        ObjectChange("added", identity, body=each.body, file=each.file, new=each.body) for identity, each in new.items()
-    ]
+    made += [ObjectChange("removed", one, body=body, file=file, old=body) for one, (body, file) in gone.items()]
+    made += [ObjectChange("added", one, body=body, file=file, new=body) for one, (body, file) in new.items()]
     for identity in before.keys() & after.keys():
-        left, right = before[identity], after[identity]
-        fields = changes(left.body, right.body, _own(right.body, kinds))
-        moved = (left.file, right.file) if left.file != right.file else None
+        (left, was), (right, file) = before[identity], after[identity]
+        fields, moved = changes(left, right, _own(right, kinds)), (was, file) if was != file else None
         if fields or moved:
-            made.append(
-                ObjectChange("changed", identity, fields, moved=moved, file=right.file, old=left.body, new=right.body)
-            )
+            made.append(ObjectChange("changed", identity, fields, moved=moved, file=file, old=left, new=right))
     return sorted(made, key=lambda change: change.identity.place)
 
 
@@ -125,8 +146,6 @@ def _renames(gone: Objects, new: Objects) -> Iterator[tuple[Identity, Identity]]
 
 
 def _without_name(body: Body) -> str:
-    import json
-
     name = str((body.get("metadata") or {}).get("name", ""))
     text = json.dumps(body, sort_keys=True, default=str)
     return text.replace(json.dumps(name), '"*"') if name else text

@@ -13,8 +13,9 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import json
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from ...model import STAGES
@@ -112,20 +113,8 @@ def holed(text: str, own: Own) -> str:
 
 def left_over(body: Any, own: Own) -> bool:
     """Whether a name of OWN is left in the marked BODY: then it says nothing about another cluster's."""
-    names = [name for name in own if name]
-    return any(name in text for text in _texts(body) for name in names)
-
-
-def _texts(value: Any) -> Iterable[str]:
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, dict):
-        for key, item in value.items():
-            yield str(key)
-            yield from _texts(item)
-    elif isinstance(value, list):
-        for item in value:
-            yield from _texts(item)
+    text = json.dumps(body, default=str)
+    return any(json.dumps(name)[1:-1] in text for name in own if name)
 
 
 def literal(value: Any, own: Own) -> Any:

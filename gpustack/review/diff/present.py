@@ -7,15 +7,16 @@ in several objects, an image or a toleration for example, is one block with the 
 
 import difflib
 import json
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
 from ...model import dotted
-from .engine_fold import Fold, folded
+from .engine_fold import folded
 from .fields import FieldChange, Item, Path
 from .groups import LAST, Group
-from .objects import Identity, ObjectChange
+from .objects import Identity, ObjectChange, items
 
 Mark = Literal["+", "-", "~", " "]
 TOGETHER = 3
@@ -50,27 +51,24 @@ class Block:
 def blocks(group: Group) -> list[Block]:
     """The changes of GROUP: an engine that comes or goes, then what several objects share, then the rest."""
     fold, changes = folded(group.changes)
-    made = [_fold(fold)] if fold else []
+    made: list[Block] = []
+    if fold:
+        lines = [Line(side, text) for side, text in fold.lines()]
+        made = [Block("~", fold.title, (*lines, Line(" ", "object by object: gpustack diff --format json")))]
     shared = _shared(changes)
     made += [_together(rows) for rows in shared.values()]
     for change in sorted(changes, key=lambda one: LAST if one.tier is None else one.tier):
         own = [field for field in change.fields if (change.what != "changed" or _same(field) not in shared)]
         if own or change.what != "changed" or change.moved:
-            made.append(Block(MARKS[change.what], _title(change), tuple(_lines(change, own))))
+            title = f"{change.was} renamed to {change.identity.name}" if change.was else str(change.identity)
+            made.append(Block(MARKS[change.what], title, tuple(_lines(change, own))))
     return made
-
-
-def _fold(fold: Fold) -> Block:
-    lines = [Line(side, text) for side, text in fold.lines()]
-    return Block("~", fold.title, (*lines, Line(" ", "object by object: gpustack diff --format json")))
 
 
 def count(group: Group) -> str:
     """How many objects GROUP changes, in words, and who did, where that was no policy."""
-    parts = []
-    for what in ("added", "changed", "renamed", "removed"):
-        number = sum(1 for change in group.changes if change.what == what)
-        parts += [f"{number} {what}"] if number else []
+    counted = Counter(change.what for change in group.changes)
+    parts = [f"{counted[what]} {what}" for what in ("added", "changed", "renamed", "removed") if counted[what]]
     return ", ".join(parts) + (f", by {group.by}" if group.by else "")
 
 
@@ -103,12 +101,6 @@ def _together(rows: Sequence[tuple[Identity, FieldChange]]) -> Block:
     title = f"{_end(field.path)} in {len(objects)} objects"
     lines = [*_values(field, hidden=False), Line(" ", ", ".join(objects))]
     return Block("~", title, tuple(lines))
-
-
-def _title(change: ObjectChange) -> str:
-    if change.was:
-        return f"{change.was} renamed to {change.identity.name}"
-    return str(change.identity)
 
 
 def _lines(change: ObjectChange, fields: Sequence[FieldChange]) -> Iterator[Line]:
@@ -197,18 +189,12 @@ def _cut(lines: Sequence[Line], most: int = LONG) -> Iterator[Line]:
 
 def shown(value: Any, indent: str = "") -> list[str]:
     """VALUE as lines of YAML-like text; texts with several lines as they are."""
-    if isinstance(value, dict) and value:
+    if isinstance(value, (dict, list)) and value:
         lines = []
-        for key, item in value.items():
-            inner = shown(item, f"{indent}  ")
-            nested = isinstance(item, (dict, list)) and bool(item)
-            lines += [f"{indent}{key}:", *inner] if nested else [f"{indent}{key}: {inner[0].strip()}", *inner[1:]]
-        return lines
-    if isinstance(value, list) and value:
-        lines = []
-        for item in value:
-            inner = shown(item, f"{indent}  ")
-            lines += [f"{indent}- {inner[0].strip()}", *inner[1:]]
+        for key, item in value.items() if isinstance(value, dict) else enumerate(value):
+            inner, head = shown(item, f"{indent}  "), f"{indent}{key}:" if isinstance(value, dict) else f"{indent}-"
+            nested = isinstance(value, dict) and isinstance(item, (dict, list)) and bool(item)
+            lines += [head, *inner] if nested else [f"{head} {inner[0].strip()}", *inner[1:]]
         return lines
     if isinstance(value, str) and "\n" in value:
         return ["|", *(f"{indent}{line}" for line in value.splitlines())]
@@ -229,12 +215,7 @@ def _summary(body: dict[str, Any]) -> Iterator[str]:
 
 
 def _images(value: Any) -> Iterator[str]:
-    if isinstance(value, dict):
-        image = value.get("image")
-        if isinstance(image, str):
-            yield image
-        for item in value.values():
-            yield from _images(item)
-    elif isinstance(value, list):
-        for item in value:
-            yield from _images(item)
+    if isinstance(value, dict) and isinstance(value.get("image"), str):
+        yield value["image"]
+    for item in value.values() if isinstance(value, dict) else items(value):
+        yield from _images(item)

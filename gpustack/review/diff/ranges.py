@@ -1,6 +1,7 @@
 """A list of clusters the way people write it: prod-eu-1..12, prod-us-3, and 40 of 412."""
 
 import functools
+import itertools
 import re
 from collections.abc import Iterable, Sequence
 
@@ -29,13 +30,8 @@ def fold(names: Iterable[str]) -> list[str]:
 
 def runs(numbers: Sequence[int]) -> list[list[int]]:
     """NUMBERS, which are sorted, in runs without a gap."""
-    made: list[list[int]] = []
-    for number in numbers:
-        if made and number == made[-1][-1] + 1:
-            made[-1].append(number)
-        else:
-            made.append([number])
-    return made
+    apart = itertools.groupby(enumerate(numbers), lambda placed: placed[1] - placed[0])
+    return [[number for _, number in run] for _, run in apart]
 
 
 def _written(stem: str, rest: str, width: int, run: Sequence[int]) -> list[str]:
@@ -50,16 +46,14 @@ def _natural(text: str) -> list[tuple[int, int | str]]:
     return [(0, int(part)) if at % 2 else (1, part) for at, part in enumerate(parts) if part]
 
 
-def summary(names: Sequence[str], total: int, most: int = 6) -> str:
+def summary(names: Sequence[str], total: int) -> str:
     """NAMES of TOTAL clusters in a line: "all 412 clusters", "3 of 412 clusters: prod-eu-1..3"."""
-    return _summary(tuple(names), total, most)
+    if len(names) == total:
+        return f"all {total} clusters" if total > 1 else f"cluster {names[0]}"
+    return f"{len(names)} of {total} cluster{'' if total == 1 else 's'}: {few(_folded(tuple(names)), 6)}"
 
 
 @functools.lru_cache(maxsize=256)
-def _summary(names: tuple[str, ...], total: int, most: int) -> str:
-    """The same: many changes are in the same clusters."""
-    noun = "cluster" if total == 1 else "clusters"
-    if len(names) == total:
-        return f"all {total} clusters" if total > 1 else f"cluster {names[0]}"
-    folded = fold(names)
-    return f"{len(names)} of {total} {noun}: {few(folded, most)}"
+def _folded(names: tuple[str, ...]) -> list[str]:
+    """NAMES folded once: many changes are in the same clusters."""
+    return fold(names)

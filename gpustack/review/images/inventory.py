@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from ...catalog.oses import UnknownOS, os_tag
 from ...checks.objects.images import Use, references, uses
@@ -31,6 +31,9 @@ class System:
 
     os: str
     kernel: str
+
+
+T = TypeVar("T", Use, System, str)
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,28 +98,26 @@ def platforms(body: Body, spec: ClusterPolicySpec) -> set[str]:
 
 def of_fleet(clusters: Mapping[str, str], images_of: Callable[[str], Iterable[Found]]) -> list[Image]:
     """The images of all CLUSTERS, given as name and key; IMAGES_OF has the images behind a key."""
-    uses: dict[tuple[str, str], dict[Use, list[str]]] = {}
-    built: dict[tuple[str, str], dict[System, list[str]]] = {}
-    needed: dict[tuple[str, str], dict[str, list[str]]] = {}
+    found: dict[tuple[str, str], list[tuple[str, Found]]] = {}
     for cluster in sorted(clusters):
         for image in images_of(clusters[cluster]):
-            key = (image.source, image.reference)
-            for use in image.uses:
-                uses.setdefault(key, {}).setdefault(use, []).append(cluster)
-            for system in image.systems:
-                built.setdefault(key, {}).setdefault(system, []).append(cluster)
-            for platform in image.platforms:
-                needed.setdefault(key, {}).setdefault(platform, []).append(cluster)
-    return [
-        Image(
-            key[1],
-            key[0],
-            {use: tuple(uses[key][use]) for use in sorted(uses[key])},
-            {system: tuple(names) for system, names in sorted(built.get(key, {}).items())},
-            {platform: tuple(names) for platform, names in sorted(needed.get(key, {}).items())},
-        )
-        for key in sorted(uses)
-    ]
+            found.setdefault((image.source, image.reference), []).append((cluster, image))
+    made = []
+    for (source, reference), seen in sorted(found.items()):
+        uses = _having((cluster, image.uses) for cluster, image in seen)
+        systems = _having((cluster, image.systems) for cluster, image in seen)
+        platforms = _having((cluster, image.platforms) for cluster, image in seen)
+        made.append(Image(reference, source, uses, systems, platforms))
+    return made
+
+
+def _having(seen: Iterable[tuple[str, Iterable[T]]]) -> dict[T, tuple[str, ...]]:
+    """The clusters that have each of what was SEEN in clusters."""
+    having: dict[T, list[str]] = {}
+    for cluster, each in seen:
+        for one in each:
+            having.setdefault(one, []).append(cluster)
+    return {one: tuple(having[one]) for one in sorted(having)}
 
 
 def source_of(reference: str, registry_map: Mapping[str, str], known: Iterable[str]) -> str:

@@ -18,7 +18,12 @@ from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
+from pydantic import ValidationError
+
+from ...catalog import _data
 from ...catalog import alerts as known
+from ...cluster.autoscaling import WEEK, minutes
+from ...policy.language.node_pools import Window
 from ...text import quantities
 from .leaves import Leaf, Leaves
 
@@ -29,13 +34,6 @@ SLOWEST = 300
 """Seconds between two measurements above which what is measured is no longer what happens."""
 SCRAPED = {"interval": 30.0, "scrapeTimeout": 10.0}
 """Seconds that Prometheus and its operator take where nothing is said."""
-MIB = 2**20
-FLOORS = {"cpu": Fraction(1, 10), "memory": Fraction(128 * MIB), "ephemeral-storage": Fraction(128 * MIB)}
-"""Limits below which programs don't start; the half of what a limit was is enough, too."""
-LOWEST = {"cpu": Fraction(1, 100), "memory": Fraction(32 * MIB), "ephemeral-storage": Fraction(16 * MIB)}
-SMALL = {"cpu": Fraction(2), "memory": Fraction(4096 * MIB), "ephemeral-storage": Fraction(10240 * MIB)}
-"""Requests that every node with GPUs has room for."""
-LARGEST = {"cpu": Fraction(64), "memory": Fraction(262144 * MIB), "ephemeral-storage": Fraction(1048576 * MIB)}
 INSTALLS = {"driver", "drivers", "vgpuManager"}
 """Sections whose containers build modules of the kernel, for which a low limit is too low."""
 SHARES = 32
@@ -116,7 +114,8 @@ def _waits(name: str, value: Any) -> float | None:
 def amount(leaf: Leaf) -> bool:
     """Whether a request or limit of what every node has is a usual one: a pod that starts, and fits on a node."""
     *_, how, what = leaf.path
-    if what not in FLOORS or how not in {"limits", "requests"}:
+    listed = _data.load("tiers")["amounts"].get(what)
+    if listed is None or how not in {"limits", "requests"}:
         return False
     if leaf.new is None:
         return how == "requests"  # without a limit there is none
@@ -125,12 +124,13 @@ def amount(leaf: Leaf) -> bool:
         old = quantities.size(leaf.old) if leaf.old is not None else None
     except (TypeError, ValueError):
         return False
-    floor = FLOORS[what] * (8 if leaf.path[0] in INSTALLS else 1) if how == "limits" else LOWEST[what]
-    least = floor if old is None else max(old * LEAST, LOWEST[what])
-    most = LARGEST[what] if how == "limits" and old is None else SMALL[what] if old is None else old * MOST
+    lowest, starts, small, largest = map(quantities.size, listed)
+    floor = starts * (8 if leaf.path[0] in INSTALLS else 1) if how == "limits" else lowest
+    least = floor if old is None else max(old * LEAST, lowest)
+    most = largest if how == "limits" and old is None else small if old is None else old * MOST
     if how == "requests":
-        least, most = min(least, LOWEST[what]), max(most, SMALL[what])
-    return least <= new <= min(max(most, SMALL[what]), LARGEST[what])
+        least, most = min(least, lowest), max(most, small)
+    return least <= new <= min(max(most, small), largest)
 
 
 def probe(leaf: Leaf) -> bool:
@@ -193,13 +193,6 @@ def shares(leaf: Leaf) -> bool:
 
 
 AMOUNTS = (shares, pace, evaluated, reconciled, synced, variable_paced, amount, probe, deadline, some, grace)
-WHOLE = {
-    "within_a_week": (0, 7 * 24 * 3600),  # seconds to wait; 0, where it is for ever, is the limit of another test
-    "settled": (0, 600),  # seconds before a pod counts as available
-    "revisions": (1, 100),  # at least one to go back to
-    "progress": (60, 7200),  # seconds that a roll-out has, before it is known to have failed
-}
-"""The least and the most of whole numbers, where they are said."""
 
 
 def alert_no_later(leaf: Leaf) -> bool:
@@ -270,12 +263,6 @@ def _counted_as_much(leaf: Leaf, alert: known.Alert, pool: str) -> bool:
 ALERTING = (alert_no_later, silence_no_longer)
 
 
-DAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
-DAY = 24 * 60
-WEEK = 7 * DAY
-_START = re.compile(r"([01]?[0-9]|2[0-3]):([0-5][0-9])")
-
-
 def tighter(old: Any, new: Any) -> bool:
     """Whether the windows NEW are within OLD. None, or an empty list, is any time."""
     if not new:
@@ -285,23 +272,15 @@ def tighter(old: Any, new: Any) -> bool:
     was, now = _minutes(old), _minutes(new)
     if was is None or now is None:
         return old == new
-    return all(not any(inside and not was[zone][at] for at, inside in enumerate(week)) for zone, week in now.items())
+    return all(minutes <= was[zone] for zone, minutes in now.items())
 
 
-def _minutes(windows: Sequence[Any]) -> dict[str, bytearray] | None:
+def _minutes(windows: Sequence[Any]) -> dict[str, set[int]] | None:
     """The minutes of the week that WINDOWS have, by time zone; None where one can't be read."""
-    by_zone: dict[str, bytearray] = defaultdict(lambda: bytearray(WEEK))
-    for window in windows:
-        start = _START.fullmatch(str(window.get("start"))) if isinstance(window, Mapping) else None
-        hours = window.get("hours") if start else None
-        days = (window.get("days") or DAYS) if start else ()
-        if start is None or type(hours) is not int or hours < 0 or not isinstance(days, (list, tuple)):
-            return None
-        if not set(days) <= set(DAYS):
-            return None
-        week = by_zone[str(window.get("timeZone") or "UTC")]
-        for day in days:
-            first = DAYS.index(day) * DAY + int(start[1]) * 60 + int(start[2])
-            for minute in range(first, first + min(hours * 60, WEEK)):
-                week[minute % WEEK] = 1
+    by_zone = defaultdict[str, set[int]](set)
+    try:
+        for window in map(Window.model_validate, windows):
+            by_zone[window.timeZone].update(minute % WEEK for minute in minutes(window))
+    except ValidationError:
+        return None
     return by_zone

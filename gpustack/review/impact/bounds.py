@@ -4,15 +4,16 @@ Each takes a value that changes and says whether the change is within bounds. Wh
 """
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
 
 from ...catalog import _data, texts
-from .amounts import ALERTING, AMOUNTS, WHOLE, tighter, whole
-from .contents import ONLY, TEXTS, only
-from .leaves import Leaf, Leaves, Path
+from ..diff.objects import items
+from .amounts import ALERTING, AMOUNTS, tighter, whole
+from .contents import TEXTS, only
+from .leaves import Leaf, Leaves, Path, same
 from .tags import TAGS
 
 Bound = Callable[[Leaf], bool]
@@ -38,19 +39,12 @@ def _all_labels(side: Leaves, section: Path) -> bool:
 
 def nothing_less(leaf: Leaf) -> bool:
     """Whether a list still has what it had."""
-    old, new = _lists(leaf)
-    return all(each in new for each in old)
+    return all(each in items(leaf.new) for each in items(leaf.old))
 
 
 def nothing_more(leaf: Leaf) -> bool:
     """Whether a list of what is left out has nothing that wasn't in it."""
-    old, new = _lists(leaf)
-    return all(each in old for each in new)
-
-
-def _lists(leaf: Leaf) -> tuple[list[Any], list[Any]]:
-    old, new = (value if isinstance(value, list) else [] for value in (leaf.old, leaf.new))
-    return old, new
+    return all(each in items(leaf.old) for each in items(leaf.new))
 
 
 def referenced(leaf: Leaf) -> bool:
@@ -200,8 +194,7 @@ def for_a_server(leaf: Leaf) -> bool:
 
 def tolerations_by_key(leaf: Leaf) -> bool:
     """Whether tolerations come, each for one taint, and none goes: no node is kept for somebody else by accident."""
-    old, new = _lists(leaf)
-    return nothing_less(leaf) and all(bounded(each) for each in new if each not in old)
+    return nothing_less(leaf) and all(bounded(each) for each in items(leaf.new) if each not in items(leaf.old))
 
 
 def bounded(toleration: Any) -> bool:
@@ -228,8 +221,24 @@ def operators_text(leaf: Leaf) -> bool:
     return isinstance(leaf.new, str) and bool(texts.releases_with(leaf.new, str(leaf.path[-2])))
 
 
-BOUNDS: dict[str, Bound] = {name: partial(whole, least=least, most=most) for name, (least, most) in WHOLE.items()}
-BOUNDS |= {name: partial(only, allowed=allowed) for name, allowed in ONLY.items()}
+def valued(leaf: Leaf, ways: Sequence[Mapping[str, Sequence[Any]]]) -> bool:
+    """Whether the change is one of WAYS, which list values of `old` and `new`, or under `old_but` and `new_but` those
+    that it isn't.
+    """
+
+    def listed(side: str, values: Sequence[Any]) -> bool:
+        value = getattr(leaf, side.removesuffix("_but"))
+        return any(same(value, each) for each in values) is not side.endswith("_but")
+
+    return any(all(listed(*each) for each in way.items()) for way in ways)
+
+
+_LISTED = _data.load("tiers")
+BOUNDS: dict[str, Bound] = {
+    name: partial(whole, least=low, most=high) for name, (low, high) in _LISTED["whole"].items()
+}
+BOUNDS |= {name: partial(only, allowed=allowed) for name, allowed in _LISTED["only"].items()}
+BOUNDS |= {name: partial(valued, ways=ways) for name, ways in _LISTED["values"].items()}
 BOUNDS |= {
     each.__name__: each
     for each in (
@@ -239,34 +248,14 @@ BOUNDS |= {
     )
 }
 BOUNDS |= {
-    # there was no value
-    "added": lambda leaf: leaf.old is None,
-    # the default of true is taken back, or said
-    "switched_on": lambda leaf: leaf.new is True or leaf.new is None,
-    # it is false, or is the default of false
-    "switched_off": lambda leaf: leaf.new is False or (leaf.new is None and leaf.old is True),
-    # nothing that was on is off
-    "left_on": lambda leaf: leaf.old is not True or leaf.new is True,
-    # what somebody changes in the cluster is still taken back, as it is by default, or never was
-    "left_healing": lambda leaf: leaf.old is False or leaf.new is not False,
-    # what waited for somebody still waits
-    "held": lambda leaf: leaf.old is not False or leaf.new is False,
-    # nodes wait for what they waited for
-    "waits_on": lambda leaf: bool(leaf.old != "wait" or leaf.new == "wait"),
     # not all labels of pods become labels of series, or did before
     "labels_named": lambda leaf: not _all_labels(leaf.news, leaf.path[:-1]) or _all_labels(leaf.olds, leaf.path[:-1]),
     # what a pool's nodes are is said for the first time, or no more as the pool goes
     "pools_fact": lambda leaf: leaf.old is None or not _pool_stays(leaf),
-    # nodes are no less confidential: the mode is on now, or wasn't before
-    "confidential": lambda leaf: leaf.new in ("on", None) or leaf.old in ("off", "devtools"),
     # what is ignored after a time counts for longer than it did, or for good
     "ignored_later": lambda leaf: leaf.new is None or kept_longer(leaf),
     # nodes may be taken at fewer times: windows where there were none, or times within what they were
     "tighter_windows": lambda leaf: tighter(leaf.old, leaf.new),
-    # a Service leads to any of its pods, as it did; that is the default
-    "everywhere": lambda leaf: all(value in (None, "", "Cluster") for value in (leaf.old, leaf.new)),
-    # a list doesn't become empty: then not even what is built in is tolerated
-    "not_emptied": lambda leaf: not isinstance(leaf.new, list) or bool(leaf.new),
     # it is a whole number: the order in which Argo CD applies what gpustack renders, for one
     "number": lambda leaf: leaf.new is None or bool(re.fullmatch(r"-?[0-9]{1,4}", str(leaf.new))),
     # the item, five steps from the root, that the value is in is new: then it replaces nothing

@@ -8,17 +8,17 @@ policy, and as a line of JSON, cut where it is long, they hide one that deletes 
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 from ...catalog import _data
 from ...model import RULES, few
-from ..diff.objects import ObjectChange
+from ..diff.objects import ObjectChange, mapping
 from . import origin, table, versions
-from .leaves import NAMES, Leaf, Path, changed, leaves, text
+from .leaves import NAMES, Leaf, changed, leaves, text
 from .origin import Step
 from .rule import Hit, rule
-from .subject import Subject, at, mapping
+from .subject import Subject
 from .tiers import OUTAGE, PLANNED, POWER, ROUTINE, UNCLASSIFIED
 
 SHOWN, LONG = 30, 160
@@ -93,7 +93,7 @@ def _reader(subject: Subject, name: str, change: ObjectChange) -> str:
         return "programs read a ConfigMap of this name"
     if name in subject.words:
         return "the policy or an object of it names it"
-    labels = {key for body in (change.old, change.new) for key in mapping(at(body, "metadata", "labels"))}
+    labels = {key for each in change.both("metadata", "labels") for key in mapping(each)}
     odd = sorted(map(str, labels - set(_data.load("tiers")["labels_of_content"])))
     return f"whoever looks for the label {odd[0]} reads it" if odd else ""
 
@@ -215,32 +215,17 @@ def _sentence(rule: dict[str, Any]) -> str:
     return f"{THEN[rule['then']]} pods in {where} with {labels}"
 
 
-def ignored_budgets(leaf: Leaf) -> Iterator[str]:
-    """For how long PodDisruptionBudgets count, where that is not for longer."""
-    yield (
-        f"{'not set' if leaf.old is None else leaf.old} -> {leaf.new}: PodDisruptionBudgets that have held up a node "
-        f"for {leaf.new} seconds are overridden, and pods that use its GPUs deleted"
-    )
-
-
-WORDS: dict[Path, Callable[[Leaf], Iterator[str]]] = {
-    ("reconciler", "podRules"): pod_rules,
-    ("reconciler", "ignoreBudgetsAfterSeconds"): ignored_budgets,
-}
-"""Fields of a policy of which a review tells more than their values."""
-
-
 @rule("IMP905", 1, 2)
 def policy_field(subject: Subject) -> Iterator[Hit]:
     """A field of the policy changes that isn't known to be harmless."""
     red = [step for step in told(subject) if step.tier <= OUTAGE]
     there = origin.said(subject.before) if red and subject.before else None
     for leaf, tier, _ in red:
-        why = f": {reason}" if (reason := table.why(leaf.path)) else ""
+        reason = table.entry_for(table.policy(), leaf.path).why.format(new=leaf.new)
         # A field of a section that is new is judged by its default, which has never been in force.
         old = None if there is not None and leaf.path not in there else leaf.old
-        plain = f"{said(leaf, old)} -> {said(leaf, leaf.new)}{why}"
-        for what in WORDS[leaf.path](leaf) if leaf.path in WORDS else [plain]:
+        plain = f"{said(leaf, old)} -> {said(leaf, leaf.new)}{reason and f': {reason}'}"
+        for what in pod_rules(leaf) if leaf.path == ("reconciler", "podRules") else [plain]:
             yield Hit(f"spec.{leaf.name}", what, tier=tier)
 
 

@@ -35,14 +35,6 @@ _NAMED = re.compile(r"\w{3,}(?:\.[*+]\w*){0,4}")
 _QUOTED = re.compile(rf"\s*(?:{_TEXT})\s*(?:,|$)")
 
 
-ONLY = {
-    "sharing": (("version",), ("sharing",), ("flags", "migStrategy")),  # of a device plugin
-    "mig_layouts": (("version",), ("mig-configs",)),  # of a MIG manager
-    "vgpu_layouts": (("version",), ("vgpu-configs",)),  # of a vGPU device manager
-}
-"""What alone may change in the text of a configuration."""
-
-
 def as_apart(leaf: Leaf) -> bool:
     """Whether a device plugin's configuration that was there keeps pods as far apart as it did: nodes choose it by a
     label, which no policy has to say.

@@ -5,36 +5,18 @@ from typing import Any
 
 from ...api import keys
 from ...model import Body, dotted, few
-from ..diff.objects import ObjectChange
+from ..diff.objects import ObjectChange, at, items, mapping
 from . import nodes
 from .amounts import tighter
 from .bounds import bounded
 from .rule import Hit, rule
-from .subject import (
-    DIGEST,
-    POD,
-    WORKLOADS,
-    Subject,
-    at,
-    below,
-    guarded,
-    is_driver,
-    is_vgpu_manager,
-    items,
-    labels,
-    mapping,
-    names_item,
-    pod,
-    strategy,
-)
+from .subject import POD, WORKLOADS, Subject, guarded, is_driver, is_vgpu_manager, labels, pod, strategy
 from .tiers import OUTAGE, PLANNED
 
-AFFINITY = (*POD, "affinity", "nodeAffinity")
+DIGEST = "DRIVER_CONFIG_DIGEST"
 INSTALLS, UNREAD = {"containers", "initContainers", "volumes"}, {"resources", "startupProbe"}
 """Parts of a driver's pod that its digest is made of, and what is in them and doesn't count (reconciler.md U34)."""
 SHOWN = 3
-RECONCILER = "gpustack-reconciler"
-"""The program's Deployment."""
 
 
 def changed(subject: Subject) -> Iterator[ObjectChange]:
@@ -51,9 +33,8 @@ def hit(subject: Subject, change: ObjectChange, what: str) -> Hit:
 def other_nodes(subject: Subject) -> Iterator[Hit]:
     """A driver DaemonSet selects nodes more narrowly."""
     for change in changed(subject):
-        narrower = [field for field in below(change, *POD, "nodeSelector") if field.op != "remove"]
-        wanted = at(change.new, "spec", "template", "spec", "nodeSelector")
-        if (narrower and wanted) or below(change, *AFFINITY):
+        narrower = any(field.op != "remove" for field in change.below(*POD, "nodeSelector"))
+        if (narrower and at(change.new, *POD, "nodeSelector")) or change.below(*POD, "affinity", "nodeAffinity"):
             yield hit(subject, change, "driver pods are deleted at once from nodes that it no longer selects")
 
 
@@ -61,7 +42,7 @@ def other_nodes(subject: Subject) -> Iterator[Hit]:
 def tolerates_less(subject: Subject) -> Iterator[Hit]:
     """A driver DaemonSet tolerates less."""
     for change in changed(subject):
-        less = any(field.op in {"remove", "replace"} for field in below(change, *POD, "tolerations"))
+        less = any(field.op in {"remove", "replace"} for field in change.below(*POD, "tolerations"))
         if less and not tolerates_all(change.new):
             what = "driver pods are deleted at once from nodes with a taint that it no longer tolerates"
             yield hit(subject, change, what)
@@ -94,7 +75,7 @@ def shown(toleration: Any) -> str:
 def another_selector(subject: Subject) -> Iterator[Hit]:
     """A driver DaemonSet gets another selector."""
     for change in changed(subject):
-        if below(change, "spec", "selector"):
+        if change.below("spec", "selector"):
             yield hit(subject, change, "its selector can't be changed in place; a replacement kills all driver pods")
 
 
@@ -140,21 +121,20 @@ def no_longer_on_delete(subject: Subject) -> Iterator[Hit]:
 def template_changes(subject: Subject) -> Iterator[tuple[ObjectChange, bool]]:
     """The driver DaemonSets whose template changes, and whether the driver itself does (reconciler.md U34)."""
     for change in changed(subject):
-        fields = [field for field in change.fields if field.path[:2] == ("spec", "template")]
+        fields = [field for field in change.fields if field.path[:2] == POD[:2]]
         if fields:
-            known = all(DIGEST in str(at(body, "spec", "template")) for body in (change.old, change.new))
-            yield change, not known or any(names_item(field, DIGEST) for field in fields)
+            known = all(DIGEST in str(each) for each in change.both(*POD[:2]))
+            yield change, not known or any(field.inside(DIGEST) for field in fields)
 
 
 @rule("IMP107", 2)
 def labels_go(subject: Subject) -> Iterator[Hit]:
     """Nodes lose the label that a component's pods need, or get another driver's."""
     for change in subject.changed("NodePolicy"):
-        old, new = (set(map(str, items(at(body, "spec", "components")))) for body in (change.old, change.new))
-        lost = sorted(old - new)
-        if lost:
+        old, new = (set(map(str, items(each))) for each in change.both("spec", "components"))
+        if lost := sorted(old - new):
             yield Hit(str(change.identity), f"its nodes are to run {', '.join(lost)} no longer")
-        one, two = (at(body, "spec", "labels", keys.DRIVER_OWNER) for body in (change.old, change.new))
+        one, two = change.both("spec", "labels", keys.DRIVER_OWNER)
         if one is not None and one != two:
             yield Hit(str(change.identity), f"its nodes' driver is {two or 'nobody'}'s instead of {one}'s")
 
@@ -172,7 +152,7 @@ def driver_rolls(subject: Subject) -> Iterator[Hit]:
 
 def _installed(change: ObjectChange) -> str:
     """What nodes get by CHANGE, and where it is the same driver, the fields by which it is installed anew."""
-    every = [field for field in change.fields if not names_item(field, DIGEST)]
+    every = [field for field in change.fields if not field.inside(DIGEST)]
     fields = [field for field in every if field.op != "order"] or every
     paths = {
         dotted(path): field
@@ -218,7 +198,7 @@ def budget_grows(subject: Subject) -> Iterator[Hit]:
                 said = f"{steps[-1]}: {field.before} -> {field.after}"
                 grown.setdefault(said, []).append(".".join(steps[1:-1]))
         parts = [f"{' and '.join(filter(None, where))} {said}".strip() for said, where in grown.items()]
-        old, new = (at(body, "spec", "upgrade", "windows") for body in (change.old, change.new))
+        old, new = change.both("spec", "upgrade", "windows")
         if old != new and not tighter(old, new):
             parts.append("its maintenance windows are different, or longer")
         if parts:
@@ -230,9 +210,8 @@ def more(before: object, after: object) -> bool:
     if after in (0, None):
         return before not in (0, None)
     one, two = (str(value).removesuffix("%") for value in (before, after))
-    if str(before).endswith("%") != str(after).endswith("%") or not (one.isdigit() and two.isdigit()):
-        return before not in (0, None)
-    return before not in (0, None) and int(two) > int(one)
+    alike = str(before).endswith("%") == str(after).endswith("%") and one.isdigit() and two.isdigit()
+    return before not in (0, None) and (not alike or int(two) > int(one))
 
 
 @rule("IMP117", 2)
@@ -242,7 +221,7 @@ def faults_act(subject: Subject) -> Iterator[Hit]:
     says = [each.reconciler.health for each in (subject.before, subject.after) if each and each.reconciler]
     same = len(says) == 2 and says[0] == says[1]  # a pool that comes looks at what the others look at
     for change in subject.of("NodePolicy"):
-        old, new = (at(body, "spec", "health") for body in (change.old, change.new))
+        old, new = change.both("spec", "health")
         if old != new and not same and not subject.whole and change.what != "removed":
             said.setdefault(_about_faults(mapping(old), mapping(new)), []).append(str(change.identity))
     for what, names in said.items():
@@ -255,12 +234,10 @@ def _about_faults(old: Mapping[str, Any], new: Mapping[str, Any]) -> str:
         return (
             "conditions of nodes count no more: a node that is out of service for a fault is given back once it works"
         )
-    kinds = {
-        then: list(dict.fromkeys(str(each["type"]) for each in new.get("rules") or () if each.get("then") == then))
-        for then in ("drain", "cordon")
-    }
-    words = {"drain": "empty a node of pods that use GPUs", "cordon": "keep new pods off it"}
-    parts = [f"{few(names, SHOWN)} {words[then]}" for then, names in kinds.items() if names]
+    parts = []
+    for then, words in {"drain": "empty a node of pods that use GPUs", "cordon": "keep new pods off it"}.items():
+        kinds = dict.fromkeys(str(each["type"]) for each in new.get("rules") or () if each.get("then") == then)
+        parts += [f"{few([*kinds], SHOWN)} {words}"] if kinds else []
     since = f"from {new['reportOnlyUntil']}" if new.get("reportOnlyUntil") else "30 days after the first NodePolicy"
     limit = f"at most {new.get('maxNodes')} nodes and {new.get('maxShare')} at a time"
     before = "" if old else "so far nobody looked at conditions; "
@@ -274,7 +251,7 @@ def vgpu_manager(subject: Subject) -> Iterator[Hit]:
         body = change.old or change.new
         if change.what != "added" and is_vgpu_manager(body) and not subject.whole:
             gone = change.what == "removed"
-            if gone or change.was or any(field.path[:2] == ("spec", "template") for field in change.fields):
+            if gone or change.was or any(field.path[:2] == POD[:2] for field in change.fields):
                 what = f"it is removed with all its pods{guarded(change.old)}"
                 yield hit(subject, change, what if gone else "its pods are replaced, without a drain")
 
@@ -283,5 +260,5 @@ def vgpu_manager(subject: Subject) -> Iterator[Hit]:
 def reconciler_goes(subject: Subject) -> Iterator[Hit]:
     """The reconciler goes."""
     for change in subject.of("Deployment"):
-        if change.what == "removed" and change.identity.name == RECONCILER and not subject.whole:
+        if change.what == "removed" and change.identity.name == "gpustack-reconciler" and not subject.whole:
             yield Hit(str(change.identity), "it is removed: what it has begun on nodes stays as it is")

@@ -24,10 +24,12 @@ from .classifier import tier_of
 from .leaves import text
 from .origin import Fleet, destination, spelled
 from .rule import RULES, Hit, Range, all_rules
-from .subject import Subject
+from .subject import Subject, Whole
 from .tiers import RED, ROUTINE
 
 Pair = tuple[str, str]
+ABSENT = "absent"
+"""Stands for an object that a side doesn't have."""
 
 
 def digest(value: Any) -> str:
@@ -41,26 +43,15 @@ def about(subject: Subject, hit: Hit) -> Pair:
     wanted = {*hit.about} or {hit.where}
     meant = [change for change in changes if wanted & {str(change.identity), str(change.was)}]
     if meant:
-        return _each([(_there(change.old), _there(change.new)) for change in meant])
+        return _each([(change.old or ABSENT, change.new or ABSENT) for change in meant])
     leaves = [step.leaf for step in subject.steps]
     named = [(leaf.old, leaf.new) for leaf in leaves if hit.where == f"spec.{leaf.name}"]
     if named:
         return _each(named)
-    whole = [(str(change.identity), change.file, _there(change.old), _there(change.new)) for change in changes]
+    whole = [(str(change.identity), change.file, change.old or ABSENT, change.new or ABSENT) for change in changes]
     before = [[[leaf.path, leaf.old] for leaf in leaves], [[name, file, old] for name, file, old, _ in whole]]
     after = [[[leaf.path, leaf.new] for leaf in leaves], [[name, file, new] for name, file, _, new in whole]]
     return digest(before), digest(after)
-
-
-def together(pairs: list[Pair]) -> Pair:
-    """The digests of one finding in several clusters."""
-    distinct = sorted(set(pairs))
-    return distinct[0] if len(distinct) == 1 else _each(distinct)
-
-
-def _there(content: Any) -> Any:
-    """An object, or its absence."""
-    return content if content is not None else "absent"
 
 
 def _each(pairs: Sequence[tuple[Any, Any]]) -> Pair:
@@ -157,21 +148,11 @@ class Impact:
         return replace(self, effects=effects, tier=min(known, default=None))
 
 
-@dataclass
-class _Told:
-    """One effect in several clusters."""
-
-    clusters: list[str] = field(default_factory=list)
-    nodes: list[Range | None] = field(default_factory=list)
-    about: list[Pair] = field(default_factory=list)
-
-
-@dataclass(frozen=True)
-class _Seen:
-    """What was found in clusters of the same changes and policies."""
-
-    hits: Sequence[tuple[str, int, Hit, Pair]]
-    tiers: Sequence[int]
+_Told = list[tuple[str, Range | None, Pair]]
+"""The clusters that an effect is in, on how many nodes of each, and the digests of what it is about there."""
+_Seen = tuple[Sequence[tuple[str, int, Hit, Pair]], Sequence[int]]
+"""What was found in clusters of the same changes and policies: hits with rule, tier and digests; and the tier of each
+change."""
 
 
 def impact(
@@ -201,18 +182,16 @@ def impact(
     for cluster, changes in by_cluster.items():
         pair = specs.get(cluster, (None, None))
         kept.append(pair)  # an id means something as long as its object lives
-        whole = "new" if cluster in new else "gone" if cluster in gone else ""
+        whole: Whole = "new" if cluster in new else "gone" if cluster in gone else ""
         key = (id(changes), id(pair[0]), id(pair[1]), whole)
         if key not in done:
-            done[key] = _see(Subject.of_all(changes, pair[0], pair[1], whole, others))  # type: ignore[arg-type]
+            done[key] = _see(Subject(changes, *pair, whole, others))
             known = lists.setdefault(id(changes), (changes, [ROUTINE] * len(changes)))[1]
-            known[:] = map(min, known, done[key].tiers)
-        for rule, tier, hit, pair_of in done[key].hits:
-            told = all_told.setdefault((rule, tier, hit.where, hit.what, hit.remedy), _Told())
-            told.clusters.append(cluster)
-            told.nodes.append(hit.nodes)
-            told.about.append(pair_of)
-    effects = [_effect(literal(key, common(told.clusters, own or {})), told) for key, told in all_told.items()]
+            known[:] = map(min, known, done[key][1])
+        for rule, tier, hit, digests in done[key][0]:
+            told = all_told.setdefault((rule, tier, hit.where, hit.what, hit.remedy), [])
+            told.append((cluster, hit.nodes, digests))
+    effects = [_effect(key, told, own or {}) for key, told in all_told.items()]
     with_tiers = {
         at: [replace(change, tier=tier) for change, tier in zip(changes, tiers, strict=True)]
         for at, (changes, tiers) in lists.items()
@@ -247,13 +226,14 @@ def _see(subject: Subject) -> _Seen:
         for hit in dict.fromkeys(rule.hits(subject)):
             tier = rule.tiers[0] if hit.tier is None else hit.tier
             hits.append((rule.id, tier, hit, about(subject, hit) if tier <= RED else ("", "")))
-    return _Seen(hits, [tier_of(subject, change) for change in subject.all])
+    return hits, [tier_of(subject, change) for change in subject.all]
 
 
-def _effect(key: Key, told: _Told) -> Effect:
-    name, tier, where, what, remedy = key
-    known = [one for one in told.nodes if one is not None]
+def _effect(key: Key, told: _Told, own: Mapping[str, Own]) -> Effect:
+    clusters, nodes, digests = zip(*told, strict=True)
+    name, tier, where, what, remedy = literal(key, common(clusters, own))
+    known = [one for one in nodes if one is not None]
     total = (sum(low for low, _ in known), sum(high for _, high in known)) if known else None
-    remedy = remedy or RULES[name].page.remedy
-    partly = bool(known) and len(known) < len(told.nodes)
-    return Effect(name, tier, where, what, remedy, tuple(told.clusters), total, partly, *together(told.about))
+    distinct, partly = sorted(set(digests)), bool(known) and len(known) < len(nodes)
+    pair = distinct[0] if len(distinct) == 1 else _each(distinct)
+    return Effect(name, tier, where, what, remedy or RULES[name].page.remedy, clusters, total, partly, *pair)

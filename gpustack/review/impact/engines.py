@@ -11,11 +11,11 @@ from typing import Any
 from ...gitops.engine import Paths, Told
 from ...gitops.engines import engine, names
 from ...model import Body, dotted
-from ..diff.objects import ObjectChange
+from ..diff.objects import ObjectChange, at, items
 from .origin import destination as served
 from .origin import spelled
 from .rule import Hit, rule
-from .subject import Subject, at, items
+from .subject import Subject
 from .tiers import PLANNED, POWER, ROUTINE
 
 NOTHING = Told("")
@@ -55,7 +55,7 @@ def shown(value: Any) -> str:
 def steps(change: ObjectChange, paths: Paths) -> Iterator[str]:
     """What became of the fields at PATHS, those that differ."""
     for path in paths:
-        old, new = at(change.old, *path), at(change.new, *path)
+        old, new = change.both(*path)
         if old != new:
             yield f"{dotted(path[1:])} {shown(old)} -> {shown(new)}"
 
@@ -78,7 +78,7 @@ def destination(subject: Subject) -> Iterator[Hit]:
     """The engine applies the manifests to another cluster."""
     for change, kind in changed(subject):
         for path in kind.goes:
-            old, new = (without_namespace(at(body, *path)) for body in (change.old, change.new))
+            old, new = map(without_namespace, change.both(*path))
             if old != new:
                 yield Hit(str(change.identity), f"{dotted(path[1:])} {shown(old)} -> {shown(new)}")
 
@@ -102,11 +102,8 @@ def nobody_syncs(subject: Subject) -> Iterator[Hit]:
     if subject.whole == "gone" or engine_step(subject):
         return
     emptied = {change.file.partition("/")[0] for change in subject.changes if change.what == "removed"}
-    come = {
-        folder_of(change.new, told(change)): change.identity
-        for change in subject.engine
-        if change.what in {"added", "renamed"}
-    }
+    new = (change for change in subject.engine if change.what in {"added", "renamed"})
+    come = {folder_of(change.new, told(change)): change.identity for change in new}
     for change in subject.engine:
         identity, kind = change.was or change.identity, told(change)
         folder = folder_of(change.old, kind)
@@ -145,9 +142,8 @@ def permits_more(subject: Subject) -> Iterator[Hit]:
     """An AppProject permits more than before."""
     for change, kind in changed(subject):
         for path in (*kind.permits, *kind.kinds):
-            old = items(at(change.old, *path))
-            new = [shown(each) for each in items(at(change.new, *path)) if each not in old]
-            if new:
+            old, now = map(items, change.both(*path))
+            if new := [shown(each) for each in now if each not in old]:
                 yield Hit(str(change.identity), f"{path[-1]}: {'; '.join(new)}", tier=subject.power(change))
 
 
@@ -156,8 +152,8 @@ def permits_less(subject: Subject) -> Iterator[Hit]:
     """An AppProject permits kinds no more."""
     for change, kind in changed(subject):
         for path in kind.kinds:
-            new = items(at(change.new, *path))
-            gone = [each for each in items(at(change.old, *path)) if each not in new]
+            old, new = map(items, change.both(*path))
+            gone = [each for each in old if each not in new]
             names = (f"{each['kind']} ({each['group']})" if each["group"] else each["kind"] for each in gone)
             if gone:
                 yield Hit(str(change.identity), f"{path[-1]} without {', '.join(names)}")
@@ -192,12 +188,13 @@ def two_at_once(subject: Subject) -> Iterator[Hit]:
             yield Hit("gitops", f"{' '.join(there)} is another cluster's destination, too")
         alike = sorted(" ".join(each) for each in counted if each != there and may_be_one(each, there))
         if alike:
-            more = f"{', '.join(alike[:3])}{' and more' if len(alike) > 3 else ''}"
-            yield Hit("gitops", f"{' '.join(there)} may be the cluster that is a destination as {more}")
+            yield Hit("gitops", f"{' '.join(there)} may be the cluster that is a destination as {_three(alike)}")
     installation, name = spelled(subject.after)
     others = sorted(subject.fleet.spelled.get(installation, set()) - {name})
     if installation and not there and others and spelled(subject.before) != (installation, name):
-        more = f"{', '.join(others[:3])}{' and more' if len(others) > 3 else ''}"
-        yield Hit(
-            "gitops", f"{name} is where Argo CD itself runs, which applies to {more}, too: that may be the same one"
-        )
+        where = f"{name} is where Argo CD itself runs, which applies to {_three(others)}, too"
+        yield Hit("gitops", f"{where}: that may be the same one")
+
+
+def _three(names: list[str]) -> str:
+    return f"{', '.join(names[:3])}{' and more' if len(names) > 3 else ''}"

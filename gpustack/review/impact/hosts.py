@@ -12,10 +12,8 @@ from ...components.nodes import groups
 from ...model import few
 from .gpus import pairs, pools, spread
 from .rule import Hit, rule
-from .subject import Subject
+from .subject import POD, Subject
 from .tiers import OUTAGE, PLANNED
-
-TEMPLATE = ("spec", "template")
 
 
 @rule("IMP720", 2)
@@ -23,7 +21,7 @@ def nodes_anew(subject: Subject) -> Iterator[Hit]:
     """Karpenter makes nodes of a pool anew."""
     named = pools(subject)[1]
     for change in subject.changed("NodePool"):
-        fields = sorted({str(field.path[-1]) for field in change.fields if field.path[:2] == ("spec", "template")})
+        fields = sorted({str(field.path[-1]) for field in change.fields if field.path[:2] == POD[:2]})
         if change.what == "changed" and fields:
             pool = named.get(change.identity.name)
             slow = f", {pool.budget.unavailable} at a time" if pool else ""

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, NamedTuple
 from ...catalog import dcgm
 from ...model import MONITORS, RULES, Body, few
 from ...policy.configurations.dcgm_csv import Row, read_metrics
-from ..diff.objects import ObjectChange
+from ..diff.objects import ObjectChange, items, mapping
 from .pods import images
 from .rule import Hit, rule
-from .subject import Subject, at, containers, items, mapping
+from .subject import POD, Subject, alert_rules, containers
 from .tags import split
 
 if TYPE_CHECKING:
@@ -59,24 +59,17 @@ def exporters(subject: Subject) -> Iterator[ObjectChange]:
 
 def served(subject: Subject) -> Iterator[tuple[str, Listed, Listed]]:
     """Each list of metrics that changes, with what is served before and after."""
-    mounted = {str(change.identity): _mounts(change) for change in exporters(subject)}
+    told = False
     for change in subject.of("ConfigMap"):
-        texts = [at(body, "data", COUNTERS) for body in (change.old, change.new)]
+        texts = change.both("data", COUNTERS)
         if all(text is None or isinstance(text, str) for text in texts) and texts[0] != texts[1]:
             old, new = (default() if text is None else listed(read_metrics(text).rows) for text in texts)
             yield str(change.identity), old, new
-            mounted = {}
-    for where, (before, after) in mounted.items():
+            told = True
+    for change in exporters(subject) if not told else ():
+        before, after = ("metrics-config" in str(each) for each in change.both(*POD, "volumes"))
         if before and not after:
-            yield where, Listed(frozenset(), frozenset()), default()
-
-
-def _mounts(change: ObjectChange) -> tuple[bool, bool]:
-    """Whether the exporter has a list of its own, before and after."""
-    one, two = (
-        "metrics-config" in str(at(body, "spec", "template", "spec", "volumes")) for body in (change.old, change.new)
-    )
-    return one, two
+            yield str(change.identity), Listed(frozenset(), frozenset()), default()
 
 
 @rule("IMP601", 3, parts=True)
@@ -110,13 +103,13 @@ def labels_grow(subject: Subject) -> Iterator[Hit]:
             yield Hit(where, f"about {one} -> {two} labels per series{more}; new: {fresh}")
     for change in exporters(subject):
         if change.old is not None and change.new is not None:
-            was, now = (environment(body).get(POD_LABELS, "").lower() == "true" for body in (change.old, change.new))
+            sides = [environment(body) for body in (change.old, change.new)]
+            was, now = (side.get(POD_LABELS, "").lower() == "true" for side in sides)
+            before, after = (side.get(ALLOWED) or "all" for side in sides)
             if now and not was:
-                about = labels(subject.before, default())
-                limits = environment(change.new).get(ALLOWED, "")
+                about, limits = labels(subject.before, default()), sides[1].get(ALLOWED)
                 which = f"those labels of each pod that match {limits}" if limits else "all labels of each pod"
                 yield Hit(str(change.identity), f"about {about} labels per series -> {which} in addition")
-            before, after = (environment(body).get(ALLOWED, "") or "all" for body in (change.old, change.new))
             if was and now and before != after:
                 yield Hit(str(change.identity), f"labels of pods that become labels of series: {before} -> {after}")
 
@@ -143,9 +136,7 @@ def monitoring_goes(subject: Subject) -> Iterator[Hit]:
 
 
 def _alerts(body: Body | None) -> set[str]:
-    groups = (mapping(group) for group in items(at(body, "spec", "groups")))
-    rules = (mapping(one) for group in groups for one in items(group.get("rules")))
-    return {str(one.get("alert") or one.get("record")) for one in rules}
+    return {str(one.get("alert") or one.get("record")) for one in alert_rules(body)}
 
 
 @rule("IMP605", 3)

@@ -18,11 +18,11 @@ from ...model import Body
 from ...policy.language import reconciler
 from ...policy.language.node_pools import NodePool
 from ...policy.language.spec import ClusterPolicySpec
-from ..diff.objects import ObjectChange
+from ..diff.objects import ObjectChange, at, items, mapping
 from .gpus import Pair, amounts, pairs, spread
 from .pods import templates
 from .rule import Hit, Range, rule
-from .subject import Subject, at, items, mapping, names_item, strategy
+from .subject import Subject, strategy
 from .tiers import OUTAGE, PLANNED
 
 MANAGER = "nvidia-mig-manager"
@@ -46,7 +46,7 @@ def mig_changes(subject: Subject) -> Iterator[Hit]:
     if subject.before is not None and subject.after is not None:
         return
     for change in subject.changed("NodePolicy"):
-        one, two = (at(body, "spec", "mig", "digest") for body in (change.old, change.new))
+        one, two = change.both("spec", "mig", "digest")
         if one != two:
             yield Hit(str(change.identity), "the MIG layout of its nodes changes")
 
@@ -87,7 +87,7 @@ def waiting_nodes(subject: Subject) -> Iterator[Hit]:
     restarts = _manager_restarts(subject)
     if subject.whole or before is None or after is None or not manages(after) or not restarts or keeps(after):
         return
-    its_own = any(each.what == "added" or any(names_item(one, MANAGER) for one in each.fields) for each in restarts)
+    its_own = any(each.what == "added" or any(one.inside(MANAGER) for one in each.fields) for each in restarts)
     had = {pool.name: layout(pool) for pool in resolve(before).pools}
     for pool in resolve(after).pools:
         now, mig = layout(pool), pool.said.sharing.mig

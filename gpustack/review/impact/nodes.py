@@ -16,8 +16,9 @@ from ...cluster.pool import Pool
 from ...cluster.resolve import resolve
 from ...model import Body
 from ...policy.language import reconciler
+from ..diff.objects import mapping
 from .rule import Range
-from .subject import mapping, pod
+from .subject import pod
 
 if TYPE_CHECKING:
     from ...policy.language.spec import ClusterPolicySpec

@@ -6,11 +6,11 @@ from typing import Any
 
 from ...catalog import object_kinds
 from ...model import Body, few
-from ..diff.objects import ObjectChange
+from ..diff.objects import ObjectChange, at, items, mapping
 from .engines import engine_step
 from .rights import ADMISSION
 from .rule import Hit, rule
-from .subject import WORKLOADS, Subject, at, guarded, items, mapping
+from .subject import WORKLOADS, Subject, guarded
 from .table import guard
 from .tiers import OUTAGE, POWER
 
@@ -112,14 +112,9 @@ def fixed_fields(subject: Subject) -> Iterator[Hit]:
         frozen = FIXED.get(change.identity.kind, ())
         if change.identity.kind in {"ConfigMap", "Secret"} and mapping(change.old).get("immutable") is True:
             frozen = (("data",), ("stringData",), ("binaryData",), ("immutable",), *frozen)
-        changed = {field.path[: len(path)] for field in change.fields for path in frozen if _in(path, field.path)}
+        changed = {field.path[: len(path)] for path in frozen for field in change.below(*path)}
         for path in sorted(changed, key=str):
             yield Hit(str(change.identity), f"{'.'.join(map(str, path))} can't be changed in place")
-
-
-def _in(wanted: tuple[str, ...], path: tuple[Any, ...]) -> bool:
-    shorter = min(len(wanted), len(path))
-    return wanted[:shorter] == path[:shorter]
 
 
 @rule("IMP507", 2, parts=True)

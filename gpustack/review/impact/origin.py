@@ -9,23 +9,26 @@ a policy, or that change though no field of the policy does, are foreign: they a
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
+
+from pydantic import ValidationError
 
 from ...catalog import defaults as own
 from ...cluster.resolve import resolve
 from ...gitops import engines
 from ...model import RULES
+from ...policy.language.spec import ClusterPolicySpec
+from ...policy.loading.defaults import assemble
+from ...policy.loading.layers import Part
 from . import table
 from .leaves import Leaf, Leaves, Path, changed, leaves, text
 from .tags import split
 from .tiers import OUTAGE, PLANNED, POWER
-
-if TYPE_CHECKING:
-    from ...policy.language.spec import ClusterPolicySpec
 
 FACTS = ("kubernetesVersion", "platform", "containerRuntime", "openshift")
 """What of a cluster is so, whatever stack it gets."""
@@ -224,9 +227,9 @@ def steps(before: ClusterPolicySpec | None, after: ClusterPolicySpec, fleet: Fle
 
 def _guards(like: Like | None, news: Leaves) -> Leaves:
     """What the cluster that a new one is LIKE keeps workloads from, in the sections that the new one has as well."""
-    sections = {_section(path) for path in news}
-    there = like.values.items() if like else ()
-    return {path: value for path, value in there if _section(path) in sections and table.guarding(path)}
+    sections, entries = {_section(path) for path in news}, table.policy()
+    there = [(path, value) for path, value in (like.values.items() if like else ()) if _section(path) in sections]
+    return {path: value for path, value in there if table.entry_for(entries, path).guard}
 
 
 def _filled(olds: Leaves, news: Leaves) -> tuple[Leaves, Leaves]:
@@ -297,14 +300,6 @@ def default_values(spec: ClusterPolicySpec) -> Leaves:
 
 @cache
 def _defaults(release: str, facts: str) -> Leaves:
-    import json
-
-    from pydantic import ValidationError
-
-    from ...policy.language.spec import ClusterPolicySpec
-    from ...policy.loading.defaults import assemble
-    from ...policy.loading.layers import Part
-
     merged, _ = assemble([Part("policy", "defaults", {"release": release, **json.loads(facts)})])
     try:
         return said(ClusterPolicySpec.model_validate(merged.spec))
@@ -312,10 +307,9 @@ def _defaults(release: str, facts: str) -> Leaves:
         return {}  # then everything is said by the policy
 
 
-def placed(body: Mapping[str, Any], spec: ClusterPolicySpec | None) -> str:
+def placed(body: Mapping[str, Any], spec: ClusterPolicySpec) -> str:
     """BODY, which SPEC brings along, as text, with the namespace that it comes to."""
-    own = body["metadata"].get("namespace")
-    return text([own or (spec.cluster.namespace if spec else ""), body])
+    return text([body["metadata"].get("namespace") or spec.cluster.namespace, body])
 
 
 def facts(spec: ClusterPolicySpec, values: Leaves) -> set[Fact]:
@@ -340,25 +334,20 @@ def naming(body: Mapping[str, Any], spec: ClusterPolicySpec) -> set[Fact]:
     return {(path, text(values[path])) for path in paths} | {((), placed(each, spec)) for each in others}
 
 
-def brought(spec: ClusterPolicySpec | None) -> set[Name]:
-    """The objects that SPEC brings along; one without a namespace by that of the cluster as well, where it may be."""
-    return set[Name]().union(*(names(body, spec) for body in (spec.extraObjects if spec else ())))
-
-
-def names(body: Mapping[str, Any], spec: ClusterPolicySpec | None) -> set[Name]:
-    """The names that BODY, which SPEC brings along, may have once it is rendered."""
+def names(body: Mapping[str, Any], spec: ClusterPolicySpec) -> set[Name]:
+    """The names that BODY, which SPEC brings along, may have once it is rendered: without a namespace, or with that of
+    the cluster, where it says none.
+    """
     meta, group = body["metadata"], str(body["apiVersion"]).rpartition("/")[0]
     own = str(meta.get("namespace") or "")
-    spaces = {own, own or (spec.cluster.namespace if spec else "")}
+    spaces = {own, own or spec.cluster.namespace}
     return {(group, str(body["kind"]), space, str(meta["name"])) for space in spaces}
 
 
-def words(spec: ClusterPolicySpec | None) -> set[str]:
+def words(spec: ClusterPolicySpec) -> set[str]:
     """Every text that SPEC says, but for the names that its own objects have themselves: whoever reads a ConfigMap
     names it in one of them.
     """
-    if spec is None:
-        return set()
     collected = texts(list(said(spec).values()))
     for body in spec.extraObjects:
         parts = WORDS if body["kind"] in CONTENT else QUOTED

@@ -5,24 +5,11 @@ from collections.abc import Iterator
 
 from ...api import keys
 from ...model import Body, few
-from ..diff.objects import ObjectChange
+from ..diff.objects import ObjectChange, at, items, mapping
 from . import nodes
 from .leaves import leaves
 from .rule import Hit, rule
-from .subject import (
-    WORKLOADS,
-    Subject,
-    at,
-    below,
-    containers,
-    is_driver,
-    is_vgpu_manager,
-    items,
-    labels,
-    mapping,
-    pod,
-    strategy,
-)
+from .subject import POD, WORKLOADS, Subject, containers, is_driver, is_vgpu_manager, labels, pod, strategy
 from .tags import split
 from .tiers import OUTAGE, PLANNED, POWER
 
@@ -32,9 +19,7 @@ MPS = "nvidia-device-plugin-mps-control-daemon"
 
 def templates(subject: Subject, *kinds: str) -> Iterator[ObjectChange]:
     """The workloads of KINDS whose pod template changes."""
-    for change in subject.changed(*kinds):
-        if any(field.path[:2] == ("spec", "template") for field in change.fields):
-            yield change
+    return (each for each in subject.changed(*kinds) if any(field.path[:2] == POD[:2] for field in each.fields))
 
 
 @rule("IMP201", 3, 2)
@@ -154,7 +139,7 @@ def switched_off(subject: Subject) -> Iterator[Hit]:
 def immutable_selector(subject: Subject) -> Iterator[Hit]:
     """A workload gets another selector, which the API server refuses."""
     for change in subject.changed("DaemonSet", "Deployment", "StatefulSet"):
-        if below(change, "spec", "selector") and not is_driver(change.old):
+        if change.below("spec", "selector") and not is_driver(change.old):
             yield Hit(str(change.identity), "its selector is another one")
 
 
@@ -162,8 +147,8 @@ def immutable_selector(subject: Subject) -> Iterator[Hit]:
 def carried_no_more(subject: Subject) -> Iterator[Hit]:
     """What a DaemonSet carried from a cluster that was taken over drops out."""
     for change in subject.changed("DaemonSet"):
-        origin = at(change.old, "metadata", "annotations", keys.CARRIED)
-        if origin and not at(change.new, "metadata", "annotations", keys.CARRIED):
+        origin, now = change.both("metadata", "annotations", keys.CARRIED)
+        if origin and not now:
             yield Hit(str(change.identity), f"what it carried from {origin} drops out")
 
 

@@ -8,8 +8,9 @@ from typing import Any, NamedTuple
 from ...api import keys
 from ...catalog import object_kinds
 from ...model import Body, few
+from ..diff.objects import at, items, mapping
 from .rule import Hit, rule
-from .subject import Subject, at, items, mapping
+from .subject import Subject
 
 ROLES = ("Role", "ClusterRole")
 BINDINGS = ("RoleBinding", "ClusterRoleBinding")
@@ -124,9 +125,7 @@ def pod_security(subject: Subject) -> Iterator[Hit]:
     for change in subject.of("Namespace"):
         if change.what == "removed" or (change.what == "added" and subject.whole == "new"):
             continue
-        was, now = (
-            str(mapping(at(body, "metadata", "labels")).get(keys.ENFORCE) or "") for body in (change.old, change.new)
-        )
+        was, now = (str(each or "") for each in change.both("metadata", "labels", keys.ENFORCE))
         if was != now and not (change.what == "added" and not now):
             level, other = LEVELS.get(was, 2), LEVELS.get(now, 2)
             word = "laxer" if other > level else "stricter" if other < level else "spelled differently"
@@ -153,7 +152,7 @@ def admission(subject: Subject) -> Iterator[Hit]:
                 yield Hit(str(change.was or change.identity), "it is removed")
         elif change.what == "changed" and any(field.path[:1] != ("metadata",) for field in change.fields):
             what, remedy, tier = "it is changed: what it refuses may be less", "", subject.power(change)
-            was, now = (items(at(body, *ACTIONS)) for body in (change.old, change.new))
+            was, now = map(items, change.both(*ACTIONS))
             if "Deny" in now and "Deny" not in was:
                 what, remedy = "what it warned of is refused from now on", TIGHTER
                 alone = all(field.path[:2] == ACTIONS or field.path[:1] == ("metadata",) for field in change.fields)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -53,7 +53,7 @@ class Page:
     remedy: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Rule:
     """A registered rule. `tiers` are those that its hits may have; the first is that of a hit that says none. With
     `parts` it has nothing to say of a cluster that comes or goes as a whole.
@@ -67,9 +67,12 @@ class Rule:
     def hits(self, subject: Subject) -> Iterator[Hit]:
         return iter(()) if self.parts and subject.whole else self.check(subject)
 
-    @property
+    @cached_property
     def page(self) -> Page:
-        return page(self)
+        """What is told of it. Raises ValueError where a part is lacking."""
+        title, *said = parts(self.check, self.id, "why", "do")
+        why, remedy = (" ".join(_SOURCE.sub("", part).split()) for part in said)
+        return Page(title.rstrip("."), why, remedy)
 
 
 RULES: dict[str, Rule] = {}
@@ -94,11 +97,3 @@ def rule(id: str, *tiers: int, parts: bool = False) -> Callable[[Check], Check]:
         return check
 
     return register
-
-
-@cache
-def page(rule: Rule) -> Page:
-    """The page of RULE. Raises ValueError where a part of it is lacking."""
-    title, *said = parts(rule.check, rule.id, "why", "do")
-    why, remedy = (" ".join(_SOURCE.sub("", part).split()) for part in said)
-    return Page(title.rstrip("."), why, remedy)

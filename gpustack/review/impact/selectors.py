@@ -9,9 +9,6 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
-PREFIXES = ("k8s:", "any:")
-"""What Cilium writes before the key of a label."""
-
 NODES = "nodeSelector"
 """What picks nodes, by labels of theirs."""
 
@@ -26,13 +23,8 @@ class Requirement(NamedTuple):
     def holds(self, value: Any) -> bool | None:
         """Whether it is met by VALUE, None for no such label; None as answer where nobody knows."""
         there = value is not None
-        answers = {
-            "In": there and str(value) in self.values,
-            "NotIn": not there or str(value) not in self.values,
-            "Exists": there,
-            "DoesNotExist": not there,
-        }
-        return answers.get(self.how)
+        found = there and str(value) in self.values
+        return {"In": found, "NotIn": not found, "Exists": there, "DoesNotExist": not there}.get(self.how)
 
 
 def requirements(value: Any, key: str = "") -> Iterator[Requirement]:
@@ -55,8 +47,8 @@ def requirements(value: Any, key: str = "") -> Iterator[Requirement]:
 
 
 def _bare(key: Any) -> str:
-    text = str(key)
-    return next((text.removeprefix(each) for each in PREFIXES if text.startswith(each)), text)
+    """KEY of a label without what Cilium writes before it."""
+    return re.sub("^(?:k8s|any):", "", str(key))
 
 
 def picks_differently(wanted: Iterable[Requirement], key: str, old: Any, new: Any) -> bool:

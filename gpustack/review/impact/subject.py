@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
 from ...api import keys
 from ...gitops.engines import engines
 from ...model import CONSTRUCT, RULES, Body
-from ..diff.fields import FieldChange, Item
-from ..diff.objects import Identity, ObjectChange
+from ..diff.objects import Identity, ObjectChange, at, items, mapping
 from ..diff.own import NAMESPACE
 from .leaves import Leaf, text
-from .origin import CONTENT, Fleet, Name, Step, brought, names, said, steps, words
+from .origin import CONTENT, Fleet, Name, Step, names, said, steps, words
 from .selectors import Requirement, picks_differently, requirements
 from .tags import moves
 from .tiers import OUTAGE, PLANNED, POWER, ROUTINE
@@ -26,52 +25,55 @@ if TYPE_CHECKING:
 Whole = Literal["", "new", "gone"]
 LABELS = {"labels", "additionalLabels"}
 """Fields that are labels of objects or pods."""
-DIGEST = "DRIVER_CONFIG_DIGEST"
 POD = ("spec", "template", "spec")
-NOTES = tuple(prefix for each in engines() for prefix in each.annotations)
+WORKLOADS = ("DaemonSet", "Deployment", "StatefulSet", "Job", "CronJob")
+NOTES = ("metadata", "annotations")
+READ = tuple(prefix for each in engines() for prefix in each.annotations)
 """What the annotations begin with that engines read."""
 
 
 @dataclass(frozen=True)
 class Subject:
-    """The CHANGES of one cluster. BEFORE and AFTER are the effective specs, None where there is none, or none is known.
+    """ALL changes of one cluster. BEFORE and AFTER are the effective specs, None where there is none, or none is known.
 
-    `whole`: the cluster is new, or gone with all that it had. `engine` are the changes of the GitOps engine's own
-    objects: they are applied where the engine is, so what holds for objects of the cluster does not hold for them;
-    `all` are both, as they were given. `fleet` is what other clusters say.
+    `whole`: the cluster is new, or gone with all that it had. `fleet` is what other clusters say.
     """
 
-    changes: Sequence[ObjectChange]
-    before: ClusterPolicySpec | None = None
-    after: ClusterPolicySpec | None = None
-    whole: Whole = ""
-    engine: Sequence[ObjectChange] = ()
-    fleet: Fleet = field(default_factory=Fleet)
-    all: Sequence[ObjectChange] = ()
+    all: Sequence[ObjectChange]
+    before: ClusterPolicySpec | None
+    after: ClusterPolicySpec | None
+    whole: Whole
+    fleet: Fleet
 
-    @classmethod
-    def of_all(
-        cls,
-        changes: Sequence[ObjectChange],
-        before: ClusterPolicySpec | None,
-        after: ClusterPolicySpec | None,
-        whole: Whole = "",
-        fleet: Fleet | None = None,
-    ) -> Subject:
-        """CHANGES, those of the cluster and those of its engine told apart. FLEET is what other clusters say."""
-        engine = [change for change in changes if change.identity.engine]
-        applied = [change for change in changes if not change.identity.engine] if engine else changes
-        return cls(applied, before, after, whole, engine, fleet or Fleet(), changes)
+    @cached_property
+    def changes(self) -> Sequence[ObjectChange]:
+        """Those of the cluster's own objects."""
+        return [change for change in self.all if not change.identity.engine]
+
+    @cached_property
+    def engine(self) -> Sequence[ObjectChange]:
+        """Those of the GitOps engine's own objects: they are applied where the engine is, so what holds for objects of
+        the cluster does not hold for them.
+        """
+        return [change for change in self.all if change.identity.engine]
+
+    @cached_property
+    def _specs(self) -> Sequence[ClusterPolicySpec]:
+        """The policies that are known, each once."""
+        return [*{id(spec): spec for spec in (self.before, self.after) if spec}.values()]
+
+    @cached_property
+    def _bodies(self) -> Sequence[tuple[ClusterPolicySpec, Body]]:
+        """The objects that these bring along, each with its policy."""
+        return [(spec, body) for spec in self._specs for body in spec.extraObjects]
 
     @cached_property
     def steps(self) -> Sequence[Step]:
         """What changes in the policy, field by field; nothing where a side's policy isn't known."""
         if self.after is None or (self.before is None and self.whole != "new") or self.before is self.after:
             return ()
-        return [
-            step._replace(tier=min(step.tier, self._in_objects(step.leaf)))
-            for step in steps(self.before, self.after, self.fleet)
-        ]
+        found = steps(self.before, self.after, self.fleet)
+        return [step._replace(tier=min(step.tier, self._in_objects(step.leaf))) for step in found]
 
     def _in_objects(self, leaf: Leaf) -> int:
         """The tier of what LEAF of the policy does to objects beside what it says: ROUTINE for nothing."""
@@ -86,11 +88,10 @@ class Subject:
         """Whether LEAF of an object is an annotation of an engine that the policy writes itself: all others are
         gpustack's own marks, which follow from what the object is.
         """
-        if leaf.path[:2] != ("metadata", "annotations") or not leaf.path[-1].startswith(NOTES):
+        if leaf.path[:2] != NOTES or not leaf.path[-1].startswith(READ):
             return False
         own = self._name(change.identity)
-        bodies = [(body, spec) for spec in (self.before, self.after) if spec for body in spec.extraObjects]
-        notes = (mapping(body["metadata"].get("annotations")) for body, spec in bodies if own in names(body, spec))
+        notes = (mapping(at(body, *NOTES)) for spec, body in self._bodies if own in names(body, spec))
         return any(leaf.path[-1] in each for each in notes)
 
     def picks(self, leaf: Leaf) -> bool:
@@ -99,12 +100,11 @@ class Subject:
 
     @cached_property
     def _requirements(self) -> Sequence[Requirement]:
-        specs = {id(spec): spec for spec in (self.before, self.after) if spec}.values()
-        bodies = [body for spec in specs for body in spec.extraObjects]
-        bodies += [dict(body) for change in self.all for body in (change.old, change.new) if body]
-        words = [str(value) for spec in specs for path, value in said(spec).items() if path[-1] == "podSelector"]
-        bodies = [body for body in bodies if body.get("kind") not in CONTENT]  # whose texts are for people
-        return [*requirements(bodies), *requirements({"podSelector": words})]
+        changed = [body for change in self.all for body in (change.old, change.new) if body]
+        words = [str(value) for spec in self._specs for path, value in said(spec).items() if path[-1] == "podSelector"]
+        bodies = [*(body for _, body in self._bodies), *changed]
+        read = [body for body in bodies if body.get("kind") not in CONTENT]  # whose texts are for people
+        return [*requirements(read), *requirements({"podSelector": words})]
 
     @cached_property
     def policy_tier(self) -> int:
@@ -113,20 +113,16 @@ class Subject:
 
     @cached_property
     def _brought(self) -> set[Name]:
-        return brought(self.before) | brought(self.after)
+        return set[Name]().union(*(names(body, spec) for spec, body in self._bodies))
 
     def foreign(self, change: ObjectChange) -> bool:
         """Whether no field of the policy explains CHANGE: the policy brings the object along, isn't known, or says
         what it said before.
         """
-        if (
-            change.identity.engine
-            and self.before
-            and self.after
-            and self.before.extraObjects != self.after.extraObjects
-        ):
+        one, two = self.before, self.after
+        if change.identity.engine and one and two and one.extraObjects != two.extraObjects:
             return False  # what an AppProject permits follows from the objects, which are judged themselves
-        if not self.steps or any(at(body, "metadata", "annotations", CONSTRUCT) for body in (change.old, change.new)):
+        if not self.steps or any(change.both(*NOTES, CONSTRUCT)):
             return True
         both = (change.identity, change.was) if change.was else (change.identity,)
         its_names = {self._name(each) for each in both}
@@ -140,8 +136,8 @@ class Subject:
         """The objects of a new cluster that another one of the base brings along as well, and reads alike."""
         after = self.after
         like = self.fleet.like(after) if after else None
-        bodies = after.extraObjects if after and like else ()
-        return set[Name]().union(*(names(body, after) for body in bodies if after and like and like.has(body, after)))
+        own = [(body, after) for body in after.extraObjects if like.has(body, after)] if after and like else ()
+        return set[Name]().union(*(names(body, spec) for body, spec in own))
 
     def named_elsewhere(self, key: str, change: ObjectChange) -> set[str]:
         """The alerts or recorded series (KEY) of other objects than that of CHANGE, that policies of both sides bring
@@ -149,13 +145,11 @@ class Subject:
         """
         own = (self.literal(change.identity.namespace), self.literal(change.identity.name))
         others = set()
-        for spec in filter(None, (self.before, self.after)):
-            for body in spec.extraObjects:
-                meta = body["metadata"]
-                where = (str(meta.get("namespace") or spec.cluster.namespace), str(meta["name"]))
-                if body["kind"] in RULES and where != own:
-                    rules = [rule for group in items(at(body, "spec", "groups")) for rule in items(at(group, "rules"))]
-                    others |= {str(at(rule, key)) for rule in rules if at(rule, key)}
+        for spec, body in self._bodies:
+            meta = body["metadata"]
+            where = (str(meta.get("namespace") or spec.cluster.namespace), str(meta["name"]))
+            if body["kind"] in RULES and where != own:
+                others |= {str(rule[key]) for rule in alert_rules(body) if rule.get(key)}
         return others
 
     def read_elsewhere(self, series: str, change: ObjectChange) -> bool:
@@ -165,8 +159,7 @@ class Subject:
         own, word = change.identity, re.compile(rf"(?<![\w:]){re.escape(series)}(?![\w:])")
         return any(
             word.search(text(body))
-            for spec in filter(None, (self.before, self.after))
-            for body in spec.extraObjects
+            for _, body in self._bodies
             if (body["kind"], body["metadata"]["name"]) != (own.kind, self.literal(own.name))
             and body["kind"] != "GrafanaDashboard"
             and "grafana_dashboard" not in mapping(at(body, "metadata", "labels"))
@@ -175,7 +168,7 @@ class Subject:
     @cached_property
     def words(self) -> set[str]:
         """Every text that the policies of both sides say."""
-        return words(self.before) | words(self.after)
+        return set[str]().union(*map(words, self._specs))
 
     def literal(self, name: str) -> str:
         """NAME, with the cluster's own namespace for its mark."""
@@ -210,40 +203,21 @@ class Subject:
         return (change for change in self.changes if change.identity.kind in kinds)
 
 
-WORKLOADS = ("DaemonSet", "Deployment", "StatefulSet", "Job", "CronJob")
-
-
-def at(body: Any, *path: str) -> Any:
-    """What stands in BODY at PATH, None where nothing does, whatever is in the way."""
-    for step in path:
-        if not isinstance(body, Mapping):
-            return None
-        body = body.get(step)
-    return body
-
-
-def mapping(value: Any) -> Mapping[str, Any]:
-    """VALUE if it is a map, else an empty one: what others rendered may hold anything."""
-    return value if isinstance(value, Mapping) else {}
-
-
-def items(value: Any) -> list[Any]:
-    """VALUE if it is a list, else an empty one."""
-    return value if isinstance(value, list) else []
+def alert_rules(body: Body | None) -> Iterator[Mapping[str, Any]]:
+    """The rules of an object that has some for Prometheus, or for a program like it."""
+    return (mapping(rule) for group in items(at(body, "spec", "groups")) for rule in items(at(group, "rules")))
 
 
 def guarded(body: Body | None) -> str:
     """What keeps an engine from pruning BODY without asking, as the end of a sentence; "" where nothing does."""
-    notes = mapping(at(body, "metadata", "annotations"))
+    notes = mapping(at(body, *NOTES))
     return next((said for each in engines() if (said := each.guarded(notes))), "")
 
 
 def template(body: Body | None) -> Mapping[str, Any]:
     """The pod template of a workload."""
-    spec = mapping(mapping(body).get("spec"))
-    if "jobTemplate" in spec:
-        spec = mapping(at(spec, "jobTemplate", "spec"))
-    return mapping(spec.get("template"))
+    spec = mapping(at(body, "spec"))
+    return mapping(at(spec, "jobTemplate", "spec", "template") if "jobTemplate" in spec else spec.get("template"))
 
 
 def pod(body: Body | None) -> Mapping[str, Any]:
@@ -265,21 +239,6 @@ def pulled_anew(change: ObjectChange) -> Iterator[bool]:
         moving = moves(image, how)
         if (moving or how == "Always") and not moves(*before.get(box.get("name"), ("@", ""))):
             yield moving
-
-
-def below(change: ObjectChange, *path: str) -> list[FieldChange]:
-    """The changes of fields at PATH and below it, and of what PATH is in."""
-    wanted = tuple(path)
-    return [
-        field
-        for field in change.fields
-        if field.path[: len(wanted)] == wanted or wanted[: len(field.path)] == field.path
-    ]
-
-
-def names_item(field: FieldChange, name: str) -> bool:
-    """Whether FIELD is in the item NAME of a list."""
-    return any(isinstance(step, Item) and ("name", name) in step.key for step in field.path)
 
 
 def strategy(body: Body | None) -> str:

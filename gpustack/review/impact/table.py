@@ -21,8 +21,9 @@ KNOWN = "known"
 
 @dataclass(frozen=True)
 class Entry:
-    """Fields, of TIER within their bounds; the BOUNDS, each with the tier out of it; that of a new cluster; and WHY.
-    A GUARD of a new cluster is held against what another one says.
+    """Fields, of TIER within their bounds; the BOUNDS, each with the tier out of it; that of a new cluster; and WHY it
+    matters, where a reviewer couldn't know. A GUARD keeps workloads from something: of a new cluster it is held against
+    what another one says.
     """
 
     path: Path
@@ -31,6 +32,9 @@ class Entry:
     new: int | str | None
     why: str = ""
     guard: bool = False
+
+
+UNLISTED = Entry((), POWER, (), None)
 
 
 @cache
@@ -54,9 +58,9 @@ def _entry(item: dict[str, Any]) -> Entry:
     return Entry(steps, item["tier"], tuple(bounds), item.get("new"), item.get("why", ""), item.get("guard", False))
 
 
-def entry_for(entries: Sequence[Entry], path: Path) -> Entry | None:
+def entry_for(entries: Sequence[Entry], path: Path) -> Entry:
     """The first of ENTRIES that is about PATH."""
-    return next((entry for entry in entries if matches(entry.path, path)), None)
+    return next((entry for entry in entries if matches(entry.path, path)), UNLISTED)
 
 
 def tier_of(entries: Sequence[Entry], leaf: Leaf, *, new: bool = False, known: bool = False) -> int:
@@ -64,17 +68,9 @@ def tier_of(entries: Sequence[Entry], leaf: Leaf, *, new: bool = False, known: b
     entry = entry_for(entries, leaf.path)
     if new and known:
         return PLANNED
-    if entry is None:
-        return POWER
     if new and entry.new is not None:
         return PLANNED if entry.new != KNOWN else POWER
     return next((tier for bound, tier in entry.bounds if not BOUNDS[bound](leaf)), entry.tier)
-
-
-def why(path: Path) -> str:
-    """Why it matters what stands at PATH of a policy, where a reviewer couldn't know; "" elsewhere."""
-    entry = entry_for(policy(), path)
-    return entry.why if entry else ""
 
 
 @cache
@@ -91,12 +87,6 @@ def matches(pattern: Path, path: Path) -> bool:
 def listed() -> dict[str, str]:
     """The group of each kind of which fields are known."""
     return dict(_data.load("tiers")["groups"])
-
-
-def guarding(path: Path) -> bool:
-    """Whether what stands at PATH of a policy keeps workloads from something."""
-    entry = entry_for(policy(), path)
-    return entry is not None and entry.guard
 
 
 def guard(kind: str) -> bool:

@@ -9,6 +9,7 @@ from typing import Any
 
 from ...catalog import releases
 from ...model import numbers
+from ...policy.language import images
 from .leaves import Leaf
 
 _VERSION = re.compile(r"v?[0-9][\w.+-]*")
@@ -47,8 +48,7 @@ def image_forward(leaf: Leaf) -> bool:
     """Whether the version of an image isn't older than it was."""
     if not isinstance(leaf.old, str) or not isinstance(leaf.new, str):
         return leaf.old is None
-    tags = [reference.partition("@")[0].rpartition("/")[2].partition(":")[2] for reference in (leaf.old, leaf.new)]
-    return not older(*tags)
+    return not older(images.tag_of(leaf.old), images.tag_of(leaf.new))
 
 
 _EARLY = re.compile(r"(alpha|beta|pre|rc)[.-]?(\d{0,9})")
@@ -63,8 +63,8 @@ def build(tag: str) -> tuple[int, str]:
 
 def known_builds(name: str) -> set[tuple[int, str]]:
     """The builds that releases have of the image, or for the section, of NAME."""
-    images = (each for release in releases.names() for each in releases.release(release).images.items())
-    return {build(image.version) for section, image in images if image.version and name in (section, image.image)}
+    known = (each for release in releases.names() for each in releases.release(release).images.items())
+    return {build(image.version) for section, image in known if image.version and name in (section, image.image)}
 
 
 def older(old: str, new: str) -> bool:
@@ -89,11 +89,6 @@ def _numbers(version: str) -> tuple[tuple[int, ...], ...]:
             break
         parts.append(known)
     return tuple(parts)
-
-
-def pulled(leaf: Leaf) -> bool:
-    """Whether an image that a node lacks is pulled."""
-    return leaf.new in (None, "Always", "IfNotPresent")
 
 
 def of_a_digest(leaf: Leaf) -> bool:
@@ -150,4 +145,4 @@ def pin(leaf: Leaf) -> bool:
     return any(split(name)[0] == repository for name in fresh)
 
 
-TAGS = (version, forward, image_forward, pulled, of_a_digest, same_repository, pin)
+TAGS = (version, forward, image_forward, of_a_digest, same_repository, pin)
