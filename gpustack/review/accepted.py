@@ -1,17 +1,12 @@
 """Which findings somebody accepts, by acceptances.yaml, and what is wrong with acceptances."""
 
-from __future__ import annotations
-
 import datetime
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
+from ..policy.loading.decisions import AcceptanceSpec
 from .impact.effects import Effect, Impact
 from .impact.tiers import RED, REFUSED
-
-if TYPE_CHECKING:
-    from ..policy.loading.decisions import AcceptanceSpec
 
 SHORT = 19
 """Characters of a digest that people compare: sha256: and twelve more."""

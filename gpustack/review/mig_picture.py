@@ -54,10 +54,8 @@ def of_layout(caption: str, board: str, layout: Mapping[str, int] | MigLayout) -
     if places is None:
         return Drawing(caption, f"doesn't fit: {mig_solver.explain(board, wanted)}")
     compute, memory = mig_solver.used(board, wanted)
-    detail = (
-        f"{wanted}: {compute} of {shape.compute_slices} compute slices, {memory} of {shape.memory_slices} memory slices"
-    )
-    return Drawing(caption, detail, shape.memory_slices, places)
+    used = f"{compute} of {shape.compute_slices} compute slices, {memory} of {shape.memory_slices} memory slices"
+    return Drawing(caption, f"{wanted}: {used}", shape.memory_slices, places)
 
 
 def of_spec(spec: ClusterPolicySpec) -> list[Drawing]:
@@ -65,10 +63,8 @@ def of_spec(spec: ClusterPolicySpec) -> list[Drawing]:
     drawings: list[Drawing] = []
     for pool in resolve(spec).pools:
         if pool.groups is None:
-            name = pool.layout.name if pool.layout else ""
-            drawings.append(
-                Drawing(f"{pool.name}: {_product(pool.said)}", f"what the MIG layout {name} does isn't known")
-            )
+            unknown = f"what the MIG layout {pool.layout.name if pool.layout else ''} does isn't known"
+            drawings.append(Drawing(f"{pool.name}: {_product(pool.said)}", unknown))
         drawings += [_of_group(pool.said, group, pool.groups or []) for group in pool.groups or ()]
     return drawings
 

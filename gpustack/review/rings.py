@@ -2,29 +2,23 @@
 protections that rings are made for is gone around.
 """
 
-from __future__ import annotations
-
 import datetime
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
-from typing import TYPE_CHECKING
 
 from ..model import few
-from ..policy.loading.rings import leaves
+from ..policy.language.spec import ClusterPolicySpec
+from ..policy.loading.rings import Change, Rings, leaves
 from ..text.quantities import milliseconds
 from .impact import repository
 from .impact.effects import Effect, Specs, digest
 from .impact.tiers import POWER, ROUTINE
 
-if TYPE_CHECKING:
-    from ..policy.language.spec import ClusterPolicySpec
-    from ..policy.loading.rings import Change, Rings
-
 DAY = datetime.timedelta(days=1)
 """How far back a time in a file may lie when it is reviewed: there may be a night between the two."""
 AHEAD = datetime.timedelta(minutes=5)
 """By how much clocks of those who promote and of those who review may differ."""
-Ringed = tuple["Rings", Mapping[str, str | None]]
+Ringed = tuple[Rings, Mapping[str, str | None]]
 """The rings and changes of a side, and the ring of each cluster."""
 
 

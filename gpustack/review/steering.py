@@ -15,6 +15,7 @@ import yaml
 
 from ..catalog import _data, kinds
 from ..model import GpustackError, few
+from ..policy.loading.decisions import ACCEPTANCES
 from .diff.objects import mapping
 from .diff.sides import LOADER
 from .images import lock
@@ -31,8 +32,6 @@ FILES: tuple[str, ...] = tuple(_LISTS["files"])
 _JUDGED, _KNOWN_TEXT, _OTHER_TEXT = (
     re.compile("|".join(_LISTS[name])) for name in ("judged", "known_text", "other_text")
 )
-ACCEPTANCES = "acceptances.yaml"
-LOCK = lock.FILE
 Content = tuple[bytes | None, bytes | None]
 """A file before and after; None where there is none. What is not a plain file begins with a word that says so."""
 
@@ -109,7 +108,7 @@ def _judged(path: str, before: bytes | None, after: bytes | None) -> tuple[int, 
     step = "is new" if before is None else "is removed" if after is None else "is another"
     if path == ACCEPTANCES:
         return UNCLASSIFIED, f"{step}: it says what somebody accepts"
-    if path == LOCK:
+    if path == lock.FILE:
         return _lock(before, after)
     for mark, what in MARKS.items():
         if any(side is not None and side.startswith(mark) for side in (before, after)):
@@ -132,7 +131,7 @@ def _why(path: str) -> str:
 def _lock(before: bytes | None, after: bytes | None) -> tuple[int, str]:
     """What becomes of the digests: another version of an image gets its own, one that stays keeps its."""
     try:
-        old, new = (lock.read(mapping(yaml.load(side, LOADER)), LOCK) if side else {} for side in (before, after))  # noqa: S506 - a safe loader
+        old, new = (lock.read(mapping(yaml.load(side, LOADER)), lock.FILE) if side else {} for side in (before, after))  # noqa: S506 - a safe loader
     except (GpustackError, yaml.YAMLError, ValueError, RecursionError):
         return POWER, "can't be read"
     moved = sorted(name for name in old.keys() & new.keys() if old[name] != new[name])

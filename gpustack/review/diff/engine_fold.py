@@ -5,7 +5,7 @@ them come or go together, that is one block that counts them instead of a block 
 """
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
@@ -47,14 +47,13 @@ class Fold:
         parts += [f"{objects['+']} of its own added"] if objects["+"] else []
         return f"{step}: {', '.join(parts)}"
 
-    def lines(self) -> Iterator[tuple[Side, str]]:
-        sides: tuple[Side, Side] = ("-", "+")
-        for wanted in sides:
-            for (side, key), values in sorted(self.annotations.items()):
-                if side == wanted:
-                    each = ", ".join(f"{value} ({number})" for value, number in sorted(values.items()))
-                    yield side, f"{key} in {values.total()} objects: {each}"
-            yield from (one for one in self.objects if one[0] == wanted)
+    def lines(self) -> list[tuple[Side, str]]:
+        """What goes and then what comes, annotations first."""
+        rows: list[tuple[Side, str]] = []
+        for (side, key), values in sorted(self.annotations.items()):
+            each = ", ".join(f"{value} ({number})" for value, number in sorted(values.items()))
+            rows.append((side, f"{key} in {values.total()} objects: {each}"))
+        return sorted([*rows, *self.objects], key=lambda row: row[0] == "+")
 
 
 def folded(changes: Sequence[ObjectChange]) -> tuple[Fold | None, Sequence[ObjectChange]]:

@@ -123,8 +123,9 @@ def _list(path: Path, before: list[Any], after: list[Any], own: OwnKind | None) 
     if names is None:
         yield FieldChange("replace", path, before, after)
         return
-    left = {_item(names, item): item for item in before}
-    right = {_item(names, item): item for item in after}
+    left, right = (
+        {Item(tuple((name, _of(item, name)) for name in names)): item for item in side} for side in (before, after)
+    )
     yield from _entries(path, left, right, own, quantity=False)
     come = [key for key in left if key in right] + [key for key in right if key not in left]
     if come != list(right):
@@ -158,10 +159,6 @@ def _distinct(names: tuple[str, ...], items: Sequence[Any]) -> bool:
             return False
         seen.add(typed)
     return True
-
-
-def _item(names: tuple[str, ...], item: Mapping[str, Any]) -> Item:
-    return Item(tuple((name, _of(item, name)) for name in names))
 
 
 def _of(item: Mapping[str, Any], name: str) -> Any:

@@ -5,13 +5,11 @@ and one that is new are a rename where they differ in nothing but their names: t
 and a creation, so it is said as both.
 """
 
-from __future__ import annotations
-
 import json
 import operator
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, Self
 
 from ...catalog.kinds import NONE, Kinds, OwnKind
 from ...gitops.engines import title
@@ -35,7 +33,7 @@ class Identity(NamedTuple):
     engine: str = ""
 
     @classmethod
-    def of(cls, body: Body, engine: str = "") -> Identity:
+    def of(cls, body: Body, engine: str = "") -> Self:
         metadata = body.get("metadata") or {}
         group, _, version = str(body.get("apiVersion", "")).rpartition("/")
         names = (metadata.get("namespace", ""), metadata.get("name", ""))
@@ -46,7 +44,7 @@ class Identity(NamedTuple):
         return f"{whose}{self.kind} {f'{self.namespace}/' if self.namespace else ''}{self.name}"
 
     @property
-    def place(self) -> tuple[str, Identity]:
+    def place(self) -> tuple[str, Self]:
         """Where it stands in a list: what is applied to the cluster first."""
         return (self.engine, self)
 

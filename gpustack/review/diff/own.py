@@ -9,14 +9,12 @@ with all names written out, and nothing false is said.
 Of a namespace only places that name one are marked: `gpu-operator` is the name of images and charts, too.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import functools
 import json
 import re
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 from ...model import STAGES
 
@@ -29,9 +27,9 @@ class Own(NamedTuple):
     cluster: str = ""
     namespace: str = ""
 
-    def common(self, other: Own) -> Own:
+    def common(self, other: Self) -> Self:
         """The names that both have."""
-        return Own(*(one if one == two else "" for one, two in zip(self, other, strict=True)))
+        return type(self)(*(one if one == two else "" for one, two in zip(self, other, strict=True)))
 
 
 NONE = Own()

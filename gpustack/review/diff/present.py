@@ -88,9 +88,8 @@ def _shared(changes: Sequence[ObjectChange]) -> dict[str, list[tuple[Identity, F
     for change in changes:
         if change.what == "changed" and change.identity.kind != "Secret":
             for field in change.fields:
-                if field.op in {"add", "remove"} or (
-                    field.op == "replace" and not isinstance(field.after, (dict, list))
-                ):
+                plain = field.op == "replace" and not isinstance(field.after, (dict, list))
+                if plain or field.op in {"add", "remove"}:
                     by_change.setdefault(_same(field), []).append((change.identity, field))
     return {key: rows for key, rows in by_change.items() if len({identity for identity, _ in rows}) >= TOGETHER}
 

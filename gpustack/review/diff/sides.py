@@ -5,8 +5,6 @@ and differs where nothing else does). Clusters that were rendered from one effec
 clusters of 20 shapes are 20 comparisons. Only files whose content differs are ever parsed.
 """
 
-from __future__ import annotations
-
 import hashlib
 import re
 from collections import Counter
@@ -24,8 +22,8 @@ from .own import NONE, Own, holed, left_over, marked, marked_file, mentions
 
 Files = Mapping[str, str]
 """The files of a cluster below its folder, and the name of each content."""
+NO_FILES: Files = {}
 LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-
 
 _IN_NAMESPACE = re.compile(r"^  namespace: \"?([^\s\"]+)", re.MULTILINE)
 
@@ -53,13 +51,6 @@ def within(title: str, what: str) -> str:
     return f"{title}{what}" if not title or title.endswith("/") else f"{title}: {what}"
 
 
-class Found(NamedTuple):
-    """What changed in each cluster, and the names of its own that are marked in it (own.py)."""
-
-    changes: Mapping[str, Sequence[ObjectChange]]
-    own: Mapping[str, Own]
-
-
 @dataclass
 class Texts:
     """Contents by name: what a side's `text` usually is."""
@@ -81,19 +72,39 @@ def without_header(text: str, header: str) -> str:
     return text.partition("\n")[2] if text.startswith(header) else text
 
 
-def differences(before: Side, after: Side) -> Found:
-    """What changed in each cluster of either side; clusters without changes are left out.
+def differences(before: Side, after: Side) -> tuple[dict[str, Sequence[ObjectChange]], dict[str, Own]]:
+    """What changed in each cluster of either side, and the names of its own that are marked in it (own.py); clusters
+    without changes are left out.
 
     Clusters that have the very same changes, their own names aside, share one list. Raises InputError for a file that
     is not a Kubernetes object.
     """
     look = _Look(before, after)
-    changes, owns = {}, {}
+    changes, owns = dict[str, Sequence[ObjectChange]](), dict[str, Own]()
     for cluster in sorted({*before.names(), *after.names()}):
         made, own = look.at(cluster)
         if made:
             changes[cluster], owns[cluster] = made, own
-    return Found(changes, owns)
+    return changes, owns
+
+
+_Parsed = tuple[Identity, Rendered] | None
+"""An object by its identity; None for a file without one."""
+
+
+class _Pair(NamedTuple):
+    """The files of a cluster on both sides."""
+
+    left: Files
+    right: Files
+
+    @property
+    def same(self) -> bool:
+        return self.left is self.right or self.left == self.right
+
+    def differ(self) -> list[str]:
+        """The files whose content is not the same on both sides."""
+        return [file for file in sorted({*self.left, *self.right}) if self.left.get(file) != self.right.get(file)]
 
 
 class _Look:
@@ -101,37 +112,43 @@ class _Look:
 
     def __init__(self, before: Side, after: Side) -> None:
         self._sides = (before, after)
-        self._shapes = _Shapes()
+        self._shapes: dict[int, Files] = {}
+        self._alike: dict[Any, Files] = {}
         self._stack: dict[tuple[int, int, str], Sequence[ObjectChange]] = {}
         self._compared: dict[Any, Sequence[ObjectChange]] = {}
         self._joined: dict[tuple[int, int], Sequence[ObjectChange]] = {}
         self._spaces: dict[tuple[int, int], tuple[str, Sequence[str]]] = {}
         self._marks: dict[str, bool] = {}
         self._space: dict[str, str] = {}
-        self._parsed: dict[Any, _One] = {}
+        self._parsed: dict[Any, _Parsed] = {}
 
     def at(self, cluster: str) -> tuple[Sequence[ObjectChange], Own]:
         """What changed in CLUSTER, and the names of its own that are marked there."""
-        nothing: Files = {}
-        stack = _Pair(*(self._shapes.one(side.clusters.get(cluster, nothing)) for side in self._sides))
-        engine = _Pair(*(side.engine.get(cluster, nothing) for side in self._sides))
+        stack = _Pair(*(self._shape(side.clusters.get(cluster, NO_FILES)) for side in self._sides))
+        engine = _Pair(*(side.engine.get(cluster, NO_FILES) for side in self._sides))
         if stack.same and engine.same:
             return (), NONE
         both = (id(stack.left), id(stack.right))
         if both not in self._spaces:
             self._spaces[both] = self._namespace(stack)
         space, other = self._spaces[both]
-        own = Own(cluster, space)
-        if self._has_marks(stack, other) or self._has_marks(engine, engine.differ()):
+        own, others = Own(cluster, space), engine.differ()
+        if self._has_marks(stack, other) or self._has_marks(engine, others):
             own = NONE
         if (*both, own.namespace) not in self._stack:
             self._stack[*both, own.namespace] = self._changes(stack, other, own._replace(cluster=""), cluster)
         changes = self._stack[*both, own.namespace]
-        engines = self._changes(engine, engine.differ(), own, cluster, engine=True)
+        engines = self._changes(engine, others, own, cluster, engine=True)
         joined = (id(changes), id(engines))
         if joined not in self._joined:
             self._joined[joined] = [*changes, *engines]
         return self._joined[joined], own
+
+    def _shape(self, files: Files) -> Files:
+        """The one mapping that stands for all that are equal to FILES."""
+        if id(files) not in self._shapes:
+            self._shapes[id(files)] = self._alike.setdefault(frozenset(files.items()), files)
+        return self._shapes[id(files)]
 
     def _has_marks(self, pair: _Pair, files: Sequence[str]) -> bool:
         """Whether a mark stands in one of FILES by itself: then no name is marked, or nobody could tell them apart."""
@@ -168,64 +185,22 @@ class _Look:
         ]
         key = tuple(tuple(map(id, each)) for each in ones)
         if key not in self._compared:
-            self._compared[key] = compare(
-                *(dict(one.item for one in each if one.item) for each in ones), kinds=self._sides[1].kinds
-            )
+            before, after = (dict(filter(None, each)) for each in ones)
+            self._compared[key] = compare(before, after, kinds=self._sides[1].kinds)
         return self._compared[key]
 
-    def _one(self, side: Side, name: str, file: str, own: Own, cluster: str, *, engine: bool) -> _One:
+    def _one(self, side: Side, name: str, file: str, own: Own, cluster: str, *, engine: bool) -> _Parsed:
         """The object in FILE, whose content is called NAME."""
         text, place = side.text(name), marked_file(file, own, engine=engine)
-        key = (place, holed(text, own), NONE)
-        mine = (place, name, own)
-        one = self._parsed.get(key) or self._parsed.get(mine)
-        if one is None:
-            shown = within(side.title, file if engine else f"{cluster}/{file}")
-            body = _parse(text, shown)
+        of_all, of_one = (place, holed(text, own), NONE), (place, name, own)
+        key = of_all if of_all in self._parsed else of_one
+        if key not in self._parsed:
+            body = _parse(text, within(side.title, file if engine else f"{cluster}/{file}"))
             made = marked(body, own, engine=engine)
-            one = _One(
-                (Identity.of(made, file.split("/")[1] if engine else ""), Rendered(made, place)) if body else None
-            )
-            self._parsed[mine if left_over(made, own) else key] = one
-        return one
-
-
-class _Pair(NamedTuple):
-    """The files of a cluster on both sides."""
-
-    left: Files
-    right: Files
-
-    @property
-    def same(self) -> bool:
-        return self.left is self.right or self.left == self.right
-
-    def differ(self) -> list[str]:
-        """The files whose content is not the same on both sides."""
-        return [file for file in sorted({*self.left, *self.right}) if self.left.get(file) != self.right.get(file)]
-
-
-class _One(NamedTuple):
-    """An object by its identity; None for a file without one."""
-
-    item: tuple[Identity, Rendered] | None
-
-
-class _Shapes:
-    """Equal mappings as one object."""
-
-    def __init__(self) -> None:
-        self._by_id: dict[int, Files] = {}
-        self._by_content: dict[str, Files] = {}
-        self._kept: list[Files] = []
-
-    def one(self, files: Files) -> Files:
-        """The one mapping that stands for all that are equal to FILES."""
-        if id(files) not in self._by_id:
-            content = "\n".join(f"{file}\t{name}" for file, name in sorted(files.items()))
-            self._by_id[id(files)] = self._by_content.setdefault(content, files)
-            self._kept.append(files)  # an id means something as long as its object lives
-        return self._by_id[id(files)]
+            key = of_one if left_over(made, own) else of_all
+            identity = Identity.of(made, file.split("/")[1] if engine else "") if body else None
+            self._parsed[key] = (identity, Rendered(made, place)) if identity else None
+        return self._parsed[key]
 
 
 def _parse(text: str, shown: str) -> Body | None:

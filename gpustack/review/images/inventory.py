@@ -9,20 +9,16 @@ The suffix of a driver's tag names the operating system, and the kernel where th
 an image must be there, the pools tell whose nodes have pods of a DaemonSet that names it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 from ...catalog.oses import UnknownOS, os_tag
 from ...checks.objects.images import Use, references, uses
 from ...model import Body
 from ...policy.language import images
+from ...policy.language.spec import ClusterPolicySpec
 from ..impact import nodes
-
-if TYPE_CHECKING:
-    from ...policy.language.spec import ClusterPolicySpec
 
 
 @dataclass(frozen=True, slots=True, order=True)

@@ -47,25 +47,16 @@ def key_of(reference: str) -> str:
 
 def written(locked: Mapping[str, Locked]) -> str:
     """The file that holds LOCKED."""
-    data = {
-        "version": 1,
-        "images": {
-            name: {"digest": locked[name].digest, "platforms": dict(sorted(locked[name].platforms.items()))}
-            for name in sorted(locked)
-        },
-    }
-    return _HEAD + yaml.safe_dump(data, sort_keys=False, width=1000)
+    rows = ((name, each.digest, dict(sorted(each.platforms.items()))) for name, each in sorted(locked.items()))
+    images = {name: {"digest": digest, "platforms": platforms} for name, digest, platforms in rows}
+    return _HEAD + yaml.safe_dump({"version": 1, "images": images}, sort_keys=False, width=1000)
 
 
 def layer(locked: Mapping[str, Locked]) -> str:
     """The layer that pins LOCKED. Images that are named by a digest need no pin."""
     pins = {name: locked[name].digest for name in sorted(locked) if images.tag_of(name)}
-    body = {
-        "apiVersion": "gpustack.dev/v1alpha1",
-        "kind": "PolicyLayer",
-        "metadata": {"name": LAYER},
-        "spec": {"cluster": {"imageDigests": pins}},
-    }
+    head = {"apiVersion": "gpustack.dev/v1alpha1", "kind": "PolicyLayer", "metadata": {"name": LAYER}}
+    body = {**head, "spec": {"cluster": {"imageDigests": pins}}}
     return _LAYER_HEAD + yaml.safe_dump(body, sort_keys=False, width=1000)
 
 
@@ -136,7 +127,5 @@ def compare(before: Mapping[str, Locked], needed: Iterable[str], now: Mapping[st
     for.
     """
     wanted = set(needed)
-    moved = (name for name, locked in before.items() if name in now and now[name] != locked)
-    return Difference(
-        tuple(sorted(wanted - before.keys())), tuple(sorted(before.keys() - wanted)), tuple(sorted(moved))
-    )
+    moved = {name for name, locked in before.items() if name in now and now[name] != locked}
+    return Difference(*(tuple(sorted(names)) for names in (wanted - before.keys(), before.keys() - wanted, moved)))

@@ -1,21 +1,22 @@
 """Tests by which the lists of tiers bound texts that programs read: by the fields in them, not by their name.
 
 Solves: a text of a configuration is one field of a policy, and how GPUs are shared stands in it beside which path of
-the host is mounted. So it is parsed, and only fields that say counts and layouts may change.
+the host is mounted. So it is parsed, and only fields that say counts and layouts may change. The same sharing can be
+written in several places, by a pool or in such a text: `Apart` says of both how far apart pods on shared GPUs are kept.
 """
 
 import json
 import re
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple, Self
 
 import yaml
 
-from ...catalog import _data
+from ...api import keys
+from ...catalog import _data, plugin_config
 from ...policy.configurations import dcgm_csv, go_template, promql
-from ...policy.configurations.plugin_text import read_plugin_config
+from ...policy.configurations.plugin_text import PluginConfig, Shared, read_plugin_config
 from .amounts import shares
-from .apart import of_config
 from .leaves import Leaf, Leaves, changed, leaves
 
 LONG = 200_000
@@ -33,6 +34,64 @@ OPERATORS = {"and", "or", "unless", "bool", "atan2"}
 _GROUP = re.compile(r"\((?!\?)|\)(?![*+?{])")
 _NAMED = re.compile(r"\w{3,}(?:\.[*+]\w*){0,4}")
 _QUOTED = re.compile(rf"\s*(?:{_TEXT})\s*(?:,|$)")
+
+WORDS = {"": "exclusive", "mps": "MPS", "timeSlicing": "time slicing"}
+DISTANCE = {"": 2, "mps": 1, "timeSlicing": 0}
+"""How far pods on one GPU are kept apart, by the kind of sharing."""
+
+
+class Apart(NamedTuple):
+    """The `kind` of sharing, of which resources (None: of all), and whether a share gets another name; the numbers
+    are in what nodes advertise. `single`: a container that asks for several shares is refused. `why` says why it isn't
+    known.
+    """
+
+    kind: str = ""
+    names: frozenset[str] | None = frozenset()
+    renamed: bool = False
+    single: bool = False
+    why: str = ""
+
+    @property
+    def words(self) -> str:
+        """How, in words."""
+        if self.why:
+            return f"not known ({self.why})"
+        of = f" of {', '.join(sorted(self.names))}" if self.names else ""
+        single = ", one for a container" if self.single else ""
+        return f"{WORDS[self.kind]}{of}{', called .shared' if self.renamed else ''}{single}"
+
+    def distance(self, name: str) -> int:
+        """How far pods with the resource NAME are kept apart."""
+        return DISTANCE[self.kind] if self.names is None or name in self.names else DISTANCE[""]
+
+    def closer_than(self, was: Self) -> bool:
+        """Whether pods that ask for the same may be closer together than they WERE, or nobody knows."""
+        if self.why:
+            return True
+        if was.why:
+            return bool(self.kind)
+        names = {keys.GPU, *(was.names or ()), *(self.names or ())}
+        return any(self.distance(name) < was.distance(name) for name in names) or (
+            bool(self.kind) and ((was.renamed and not self.renamed) or (was.single and not self.single))
+        )
+
+
+def of_entries(kind: str, shared: Shared, *, single: bool) -> Apart:
+    """What the entries of a text say. SINGLE: a container that asks for several shares is refused."""
+    names = frozenset(entry.name for entry in shared.entries if entry.replicas > 1)
+    return Apart(kind, names, shared.renamed, single) if names else Apart()
+
+
+def of_config(config: PluginConfig) -> Apart:
+    """What a whole text says."""
+    if config.refused or config.lacking or config.ambiguous:
+        return Apart(why="the device plugin refuses it")
+    if not config.kind:
+        return Apart()
+    shared = config.sharing[config.kind]
+    built_in = config.kind == "mps" and bool(plugin_config.sharing()["mps_fail_requests_default"])
+    return of_entries(config.kind, shared, single=built_in if shared.fails is None else shared.fails)
 
 
 def as_apart(leaf: Leaf) -> bool:
@@ -167,16 +226,13 @@ def bounded_query(leaf: Leaf) -> bool:
         return True
     if len(query) >= QUERY or "{" in _SELECTOR.sub("", query):
         return False
-    return all(_names(word, inner) or _bounded(inner) for word, inner in _SELECTOR.findall(query))
+    return all(_bounded(word, inner) for word, inner in _SELECTOR.findall(query))
 
 
-def _names(word: str, inner: str) -> bool:
-    """Whether WORD before the matchers INNER is the name of the series."""
-    return bool(word) and word.lower() not in OPERATORS and "__name__" not in inner
-
-
-def _bounded(inner: str) -> bool:
-    """Whether the matchers INNER, of a selector without a name, pick some series."""
+def _bounded(word: str, inner: str) -> bool:
+    """Whether the matchers INNER pick some series, or WORD before them names it."""
+    if word and word.lower() not in OPERATORS and "__name__" not in inner:
+        return True
     matchers = _MATCHER.findall(inner)
     if any(label == "__name__" and how in {"!=", "!~"} for label, how, _ in matchers):
         return False

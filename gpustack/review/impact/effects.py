@@ -6,15 +6,13 @@ about an object, or several, is about the whole of it, one about a field of the 
 all that changes in its clusters. So whatever is pushed later to the same place is another finding.
 """
 
-from __future__ import annotations
-
 import functools
 import hashlib
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from itertools import groupby
-from typing import Any
+from typing import Any, Self
 
 from ...policy.language.spec import ClusterPolicySpec
 from ..diff.groups import common
@@ -141,7 +139,7 @@ class Impact:
         """The other effects."""
         return tuple(effect for effect in self.effects if effect.tier > RED)
 
-    def joined(self, more: Sequence[Effect]) -> Impact:
+    def joined(self, more: Sequence[Effect]) -> Self:
         """This, and MORE effects that no cluster's changes have."""
         effects = tuple(sorted((*self.effects, *more), key=_order))
         known = [tier for tier in (self.tier, *(effect.tier for effect in more)) if tier is not None]

@@ -5,22 +5,18 @@ the exporter and the scrape give it, whatever the metric, and one more for each 
 `label`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from ...catalog import dcgm
 from ...model import MONITORS, RULES, Body, few
 from ...policy.configurations.dcgm_csv import Row, read_metrics
+from ...policy.language.spec import ClusterPolicySpec
 from ..diff.objects import ObjectChange, items, mapping
 from .pods import images
 from .rule import Hit, rule
 from .subject import POD, Subject, alert_rules, containers
 from .tags import split
-
-if TYPE_CHECKING:
-    from ...policy.language.spec import ClusterPolicySpec
 
 COUNTERS = "dcgm-metrics.csv"
 EXPORTER = ("nvidia-dcgm-exporter", "nvidia-dcgm-exporter-dra")

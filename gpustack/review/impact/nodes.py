@@ -4,10 +4,8 @@ A DaemonSet selects nodes by labels and tolerates taints; a pool says which of t
 says anything about excludes none of them: the numbers are rather too high than too low.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ...api import keys
 from ...cluster import scheduling
@@ -16,12 +14,10 @@ from ...cluster.pool import Pool
 from ...cluster.resolve import resolve
 from ...model import Body
 from ...policy.language import reconciler
+from ...policy.language.spec import ClusterPolicySpec
 from ..diff.objects import mapping
 from .rule import Range
 from .subject import pod
-
-if TYPE_CHECKING:
-    from ...policy.language.spec import ClusterPolicySpec
 
 
 def pools_of(spec: ClusterPolicySpec | None, body: Body | None) -> list[Pool]:
@@ -63,6 +59,11 @@ def number(pools: Sequence[Pool]) -> Range | None:
     if not pools or len(counts) < len(pools):
         return None
     return sum(low for low, _ in counts), sum(high for _, high in counts)
+
+
+def told(number: Range | None) -> str:
+    """NUMBER of nodes in words."""
+    return "not said" if number is None else " to ".join(dict.fromkeys(map(str, number)))
 
 
 def of(spec: ClusterPolicySpec | None, body: Body | None) -> Range | None:

@@ -7,14 +7,12 @@ what they may not do to its objects can't happen. Objects that the policy brings
 a policy, or that change though no field of the policy does, are foreign: they are judged field by field themselves.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 from pydantic import ValidationError
 
@@ -71,7 +69,7 @@ class Like(NamedTuple):
     others: Set[Path]
 
     @classmethod
-    def of(cls, there: ClusterPolicySpec, here: ClusterPolicySpec) -> Like:
+    def of(cls, there: ClusterPolicySpec, here: ClusterPolicySpec) -> Self:
         """What THERE says, held against HERE. Tolerations are known where no pool has another taint, objects where no
         guard is missing.
         """
@@ -86,7 +84,9 @@ class Like(NamedTuple):
         others |= set() if more <= taints else {_section(path) for path in news if path[-1] == "tolerations"}
         guards = {placed(body, there) for body in there.extraObjects if table.guard(str(body["kind"]))}
         whole = guards <= {placed(body, here) for body in here.extraObjects}
-        return cls(olds, facts(there, olds) if whole else set(), others)
+        values = {(path, text(value)) for path, value in olds.items()}
+        facts = values | {((), placed(body, there)) for body in there.extraObjects}
+        return cls(olds, facts if whole else set(), others)
 
     def says(self, leaf: Leaf) -> bool:
         """Whether it says at its path what LEAF does, in a section that means the same."""
@@ -124,7 +124,7 @@ class Fleet:
         before: Iterable[ClusterPolicySpec],
         after: Iterable[ClusterPolicySpec],
         pins: Iterable[tuple[str, str]] = (),
-    ) -> Fleet:
+    ) -> Self:
         """What the clusters BEFORE and AFTER say, each cluster's spec once, with the PINS of images.lock."""
         specs = list({id(spec): spec for spec in before}.values())
         counted: dict[tuple[str, ...], int] = {}
@@ -216,7 +216,12 @@ def steps(before: ClusterPolicySpec | None, after: ClusterPolicySpec, fleet: Fle
     news = said(after)
     like = fleet.like(after) if new else None
     olds = {**default_values(after), **_guards(like, news)} if before is None else said(before)
-    all_steps = [Step(leaf, _tier(leaf, fleet, like, new=new)) for leaf in changed(*_filled(olds, news))]
+
+    def tier(leaf: Leaf) -> int:
+        known = like is not None and like.says(leaf)
+        return POWER if fleet.chosen(leaf) else table.tier_of(table.policy(), leaf, new=new, known=known)
+
+    all_steps = [Step(leaf, tier(leaf)) for leaf in changed(*_filled(olds, news))]
     if gone := _gone(olds, news):
         all_steps = [_of_a_pool_that_goes(step, gone) for step in all_steps]
     if before is None or before.release == after.release:
@@ -243,12 +248,6 @@ def _filled(olds: Leaves, news: Leaves) -> tuple[Leaves, Leaves]:
                 above = path[:1] if rule.kind == "where" else path
                 held |= {(*above, *below): value for below, value in leaves(rule.values).items()}
     return {**held, **olds}, {**held, **news}
-
-
-def _tier(leaf: Leaf, fleet: Fleet, like: Like | None, *, new: bool) -> int:
-    if fleet.chosen(leaf):
-        return POWER
-    return table.tier_of(table.policy(), leaf, new=new, known=like is not None and like.says(leaf))
 
 
 def _gone(olds: Leaves, news: Leaves) -> dict[str, list[str]]:
@@ -310,13 +309,6 @@ def _defaults(release: str, facts: str) -> Leaves:
 def placed(body: Mapping[str, Any], spec: ClusterPolicySpec) -> str:
     """BODY, which SPEC brings along, as text, with the namespace that it comes to."""
     return text([body["metadata"].get("namespace") or spec.cluster.namespace, body])
-
-
-def facts(spec: ClusterPolicySpec, values: Leaves) -> set[Fact]:
-    """All that SPEC says: its VALUES, and the objects that it brings along."""
-    return {(path, text(value)) for path, value in values.items()} | {
-        ((), placed(body, spec)) for body in spec.extraObjects
-    }
 
 
 def naming(body: Mapping[str, Any], spec: ClusterPolicySpec) -> set[Fact]:

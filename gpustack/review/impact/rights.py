@@ -1,9 +1,7 @@
 """IMP4xx: who may do what: roles that grow, bindings, admission, and the security of namespaces."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 from ...api import keys
 from ...catalog import object_kinds
@@ -29,7 +27,7 @@ class Right(NamedTuple):
         what = f"{self.resource}.{self.group}" if self.group else self.resource
         return f"{self.verb} {what}{'' if self.name == '*' else f' {self.name}'}"
 
-    def within(self, others: Iterable[Right]) -> bool:
+    def within(self, others: Iterable[Self]) -> bool:
         """Whether one of OTHERS already grants it; `*` is everything."""
         return any(all(have in ("*", want) for have, want in zip(other, self, strict=True)) for other in others)
 

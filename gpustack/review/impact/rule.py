@@ -4,20 +4,15 @@ The docstring of a rule is the title of its page in docs/impact.md. Why it matte
 under `why` and `do` in the data file beside its module, and are read for the rules that find something.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache, cached_property
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from ...checks.pages import parts
-
-if TYPE_CHECKING:
-    from .subject import Subject
+from .subject import Subject
 
 Range = tuple[int, int]
 """The fewest and the most of something."""
@@ -43,7 +38,7 @@ class Hit:
     about: tuple[str, ...] = ()
 
 
-Check = Callable[["Subject"], Iterator[Hit]]
+Check = Callable[[Subject], Iterator[Hit]]
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,26 +1,25 @@
-"""What a rule looks at: the changes of one cluster, with the policies of both sides where they are known."""
+"""What a rule looks at: the changes of one cluster, with the policies of both sides where they are known.
 
-from __future__ import annotations
+A label says whose something is until a NetworkPolicy, a Service or a disruption budget picks pods by it: so what
+selectors in objects want is known, too.
+"""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from ...api import keys
 from ...gitops.engines import engines
 from ...model import CONSTRUCT, RULES, Body
+from ...policy.language.spec import ClusterPolicySpec
 from ..diff.objects import Identity, ObjectChange, at, items, mapping
 from ..diff.own import NAMESPACE
 from .leaves import Leaf, text
 from .origin import CONTENT, Fleet, Name, Step, names, said, steps, words
-from .selectors import Requirement, picks_differently, requirements
 from .tags import moves
 from .tiers import OUTAGE, PLANNED, POWER, ROUTINE
-
-if TYPE_CHECKING:
-    from ...policy.language.spec import ClusterPolicySpec
 
 Whole = Literal["", "new", "gone"]
 LABELS = {"labels", "additionalLabels"}
@@ -30,6 +29,52 @@ WORKLOADS = ("DaemonSet", "Deployment", "StatefulSet", "Job", "CronJob")
 NOTES = ("metadata", "annotations")
 READ = tuple(prefix for each in engines() for prefix in each.annotations)
 """What the annotations begin with that engines read."""
+
+
+class Requirement(NamedTuple):
+    """What a selector wants of a label: HOW is In, NotIn, Exists, DoesNotExist, or "" for what isn't understood."""
+
+    key: str
+    how: str
+    values: tuple[str, ...] = ()
+
+    def holds(self, value: Any) -> bool | None:
+        """Whether it is met by VALUE, None for no such label; None as answer where nobody knows."""
+        there = value is not None
+        found = there and str(value) in self.values
+        return {"In": found, "NotIn": not found, "Exists": there, "DoesNotExist": not there}.get(self.how)
+
+
+def requirements(value: Any, key: str = "") -> Iterator[Requirement]:
+    """All that selectors in VALUE, which stands at KEY, want."""
+    if isinstance(value, Mapping):
+        plain = all(isinstance(each, (str, int, bool)) for each in value.values())
+        if key == "matchLabels" or (key.lower().endswith("selector") and plain and key != "nodeSelector"):
+            yield from (Requirement(_bare(name), "In", (str(each),)) for name, each in value.items())
+        elif "key" in value and "operator" in value:
+            wanted = value.get("values")
+            values = tuple(map(str, wanted)) if isinstance(wanted, (list, tuple)) else ()
+            yield Requirement(_bare(value["key"]), str(value["operator"]), values)
+        for name, each in value.items():
+            yield from requirements(each, str(name))
+    elif isinstance(value, (list, tuple)):
+        for each in value:
+            yield from requirements(each, key)
+    elif isinstance(value, str) and ("label" in value.lower() or "selector" in key.lower()):
+        yield from (Requirement(_bare(word), "") for word in re.findall(r"[\w./:-]+", value))
+
+
+def _bare(key: Any) -> str:
+    """KEY of a label without what Cilium writes before it."""
+    return re.sub("^(?:k8s|any):", "", str(key))
+
+
+def picks_differently(wanted: Iterable[Requirement], key: str, old: Any, new: Any) -> bool:
+    """Whether one of the requirements WANTED answers differently once the label KEY is NEW instead of OLD. Each is
+    asked by itself, whatever else its selector wants: if none answers differently, none of the selectors does.
+    """
+    mine = [each for each in wanted if each.key == key]
+    return any(each.holds(old) != each.holds(new) or each.holds(new) is None for each in mine)
 
 
 @dataclass(frozen=True)

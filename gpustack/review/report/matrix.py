@@ -11,7 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ...catalog import _data
+from ...cluster.resolve import resolve
 from ...policy.language.spec import ClusterPolicySpec
+from ..impact import nodes
 from ..impact.tags import split
 from ..templates import part
 from .frame import Section, table, text
@@ -67,15 +69,5 @@ def cells(cluster: Cluster) -> dict[str, str]:
         "Platform": spec.cluster.platform or NONE,
         **{column: cluster.versions.get(column, NONE) for column in COLUMNS.values()},
         "Pools": str(len(spec.nodePools)),
-        "Nodes": nodes(spec),
+        "Nodes": nodes.told(nodes.number(resolve(spec).pools)),
     }
-
-
-def nodes(spec: ClusterPolicySpec) -> str:
-    """How many nodes the pools have together."""
-    counts = [pool.count for pool in spec.nodePools]
-    known = [count for count in counts if count is not None]
-    if not counts or len(known) < len(counts):
-        return "not said"
-    low, high = sum(count.min for count in known), sum(count.max for count in known)
-    return str(low) if low == high else f"{low} to {high}"

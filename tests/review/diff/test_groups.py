@@ -67,8 +67,8 @@ def test_nothing_changed_is_no_change(value: Any) -> None:
 
 def compared(fleet: fleets.Fleet) -> tuple[list[groups.Group], Mapping[str, Own]]:
     """The groups of FLEET, and the names that are marked in them."""
-    found = sides.differences(fleets.side(fleet.before), fleets.side(fleet.after))
-    return groups.group(found.changes, found.own), found.own
+    changes, own = sides.differences(fleets.side(fleet.before), fleets.side(fleet.after))
+    return groups.group(changes, own), own
 
 
 @given(fleet=fleets.fleets())

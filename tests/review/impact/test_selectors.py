@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from gpustack.review.impact.selectors import picks_differently, requirements
+from gpustack.review.impact.subject import picks_differently, requirements
 from gpustack.review.impact.tiers import OUTAGE, PLANNED, ROUTINE
 from tests.review.impact.requests import Request, judge, laid
 from tests.review.impact.test_requests import dashboard, extra, thing
