@@ -10,11 +10,10 @@ from .impact.tiers import RED, REFUSED
 
 SHORT = 19
 """Characters of a digest that people compare: sha256: and twelve more."""
+Listed = Sequence[AcceptanceSpec]
 
 
-def applied(
-    impact: Impact, listed: Sequence[AcceptanceSpec], today: datetime.date, used: Sequence[AcceptanceSpec] = ()
-) -> Impact:
+def applied(impact: Impact, listed: Listed, today: datetime.date, used: Listed = ()) -> Impact:
     """IMPACT, with who accepts a finding at each that is accepted on the day TODAY. USED is what is merged already: it
     was for the merge that brought it, and else whoever takes a change back could merge it again unseen.
     """
@@ -32,9 +31,7 @@ def acceptable(effect: Effect) -> bool:
     return REFUSED < effect.tier <= RED
 
 
-def complaints(
-    impact: Impact, listed: Sequence[AcceptanceSpec], today: datetime.date, used: Sequence[AcceptanceSpec] = ()
-) -> Iterator[str]:
+def complaints(impact: Impact, listed: Listed, today: datetime.date, used: Listed = ()) -> Iterator[str]:
     """What is wrong with acceptances: used, expired, for another content, or of no finding."""
     by_id = {effect.id: effect for effect in impact.effects}
     unused = 0

@@ -113,12 +113,11 @@ def _lines(drawing: Drawing) -> Iterator[str]:
     yield "  " + "".join(f"{number:<{cell}}" for number in range(drawing.slices)).rstrip()
     edge = "+" + "".join(("." if not name else "-") * (size * cell - 1) + "+" for name, size in spans)
     labels = [chr(ord("a") + place) if keys else name for place, (name, _) in enumerate(spans)]
-    row = "|" + "".join(
-        f" {label if name else '':<{size * cell - 2}}|" for label, (name, size) in zip(labels, spans, strict=True)
-    )
+    named = [(label, name, size) for label, (name, size) in zip(labels, spans, strict=True)]
+    row = "|" + "".join(f" {label if name else '':<{size * cell - 2}}|" for label, name, size in named)
     yield from (f"  {line}" for line in (edge, row, edge))
     if keys:
-        yield "  " + ", ".join(f"{label} {name}" for label, (name, _) in zip(labels, spans, strict=True) if name)
+        yield "  " + ", ".join(f"{label} {name}" for label, name, _ in named if name)
 
 
 def _spans(drawing: Drawing) -> Iterator[tuple[str, int]]:

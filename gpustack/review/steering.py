@@ -29,9 +29,7 @@ FOLDERS: tuple[str, ...] = (*_LISTS["folders"], f"{kinds.FOLDER}/")
 FILES: tuple[str, ...] = tuple(_LISTS["files"])
 """Files that are known to steer, by their paths from the project on; * is anything but a slash. Below .github and
 .gitlab all are meant. `init` asks for owners of them."""
-_JUDGED, _KNOWN_TEXT, _OTHER_TEXT = (
-    re.compile("|".join(_LISTS[name])) for name in ("judged", "known_text", "other_text")
-)
+_JUDGED, _KNOWN_TEXT, _OTHER_TEXT = (re.compile("|".join(_LISTS[each])) for each in ("judged", "text", "other_text"))
 Content = tuple[bytes | None, bytes | None]
 """A file before and after; None where there is none. What is not a plain file begins with a word that says so."""
 

@@ -39,16 +39,14 @@ def concerned(cluster: Cluster, asked: Asked, named: Collection[str]) -> list[Po
         what, remedy = f"no node pool is called {lacking[0]!r}", f"there are: {', '.join(there) or 'none'}"
         raise InputError.of("GPU026", what, remedy=remedy)
     if asked["ocp"] and not cluster.platform.own_versions:
-        raise InputError.of(
-            "GPU026", "there is no OpenShift", remedy="name clusters that have it, or ask with --kubernetes"
-        )
+        remedy = "name clusters that have it, or ask with --kubernetes"
+        raise InputError.of("GPU026", "there is no OpenShift", remedy=remedy)
     if not asked["os"] or named:
         return [there[name] for name in named] or list(cluster.pools)
     rhcos = asked["os"][:1].isdigit() and cluster.platform.os_images
     family = asked["os"].rstrip("0123456789.")
-    same = [
-        pool for pool in cluster.pools if rhcos or (family and (pool.said.os or family).rstrip("0123456789.") == family)
-    ]
+    of_family = {pool.name for pool in cluster.pools if (pool.said.os or family).rstrip("0123456789.") == family != ""}
+    same = [pool for pool in cluster.pools if rhcos or pool.name in of_family]
     if cluster.pools and not same:
         systems = sorted({pool.said.os for pool in cluster.pools if pool.said.os})
         what = f"{asked['os']} is not a version of what the node pools have: {', '.join(systems)}"

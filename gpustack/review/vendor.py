@@ -25,11 +25,7 @@ LARGEST, MOST_FILES = 8 * 1024 * 1024, 500
 """Bytes of a chart's file, unpacked, and how many files are read. The operator's has 60 of 300 KB at most."""
 ABSENT: tuple[Any, ...] = ("", None, {}, [], False)
 """Values that charts write for nothing."""
-CONFIGURED = ("devicePlugin", "migManager", "dcgmExporter")
-ELSEWHERE = {
-    *("nfd", "node-feature-discovery", "extraObjects", "nameOverride", "fullnameOverride"),
-    *(f"{section}.config.{key}" for section in CONFIGURED for key in ("create", "data")),
-}
+ELSEWHERE = frozenset(_data.load(chart.DATA)["elsewhere"])
 """Values that are no field of a custom resource, and that policies say in their own way (adopt reads them)."""
 _READ = re.compile(r"\.Values((?:\.[A-Za-z]\w*)+)")
 
@@ -210,7 +206,8 @@ def as_data(found: Vendor) -> str:
     """The beginnings of the data file of the chart's release, as the difference to the base. What documents alone say
     (date, ranges, notes) is left to whoever looks at each line.
     """
-    version, entries = found.chart.version, _entries(found.base)
+    version, known = found.chart.version, releases.written(found.base)["images"].items()
+    entries = {section: str(name) for name, entry in known for section in entry["in"]}
     images: dict[str, dict[str, Any]] = {}
     for change in found.images:
         new, old = _parts(change.after), _parts(change.before)
@@ -241,9 +238,3 @@ def _parts(reference: str | None) -> dict[str, str | None]:
     path, _, tag = (reference or "").partition(":")
     repository, _, name = path.rpartition("/")
     return {"repository": repository or None, "image": name or None, "version": tag or None}
-
-
-def _entries(base: str) -> dict[str, str]:
-    """The name under which the data of BASE has the image of each section."""
-    data = releases.written(base)["images"]
-    return {section: str(name) for name, entry in data.items() for section in entry["in"]}

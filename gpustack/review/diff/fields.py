@@ -15,8 +15,6 @@ from ...catalog import _data
 from ...catalog.kinds import OwnKind
 from ...text import quantities
 
-Op = Literal["add", "remove", "replace", "order"]
-
 
 @dataclass(frozen=True, slots=True)
 class Item:
@@ -40,7 +38,7 @@ Path = tuple[Step, ...]
 class FieldChange:
     """One change: of the value at PATH from BEFORE to AFTER. For "order", both are the keys of a list's items."""
 
-    op: Op
+    op: Literal["add", "remove", "replace", "order"]
     path: Path
     before: Any = None
     after: Any = None
@@ -140,10 +138,7 @@ def key_of(path: Path, *lists: Sequence[Any], said: tuple[str, ...] | None = Non
     if not any(lists):
         return None
     candidates: list[tuple[str, ...]] = [*([said] if said else ()), *KEYS.get(name, ()), *ANYWHERE]
-    for names in candidates:
-        if all(_distinct(names, items) for items in lists):
-            return names
-    return None
+    return next((names for names in candidates if all(_distinct(names, items) for items in lists)), None)
 
 
 def _distinct(names: tuple[str, ...], items: Sequence[Any]) -> bool:

@@ -103,12 +103,11 @@ def _joined(atoms: Sequence[ObjectChange]) -> Iterator[ObjectChange]:
     joined: dict[Identity, ObjectChange] = {}
     for atom in atoms:
         before = joined.get(atom.identity)
-        if before is None or atom.what != "changed" or before.what != "changed":
-            joined[atom.identity] = atom
+        if before and atom.what == before.what == "changed":
+            fields, moved = (*before.fields, *atom.fields), before.moved or atom.moved
+            joined[atom.identity] = replace(before, fields=fields, moved=moved)
         else:
-            joined[atom.identity] = replace(
-                before, fields=(*before.fields, *atom.fields), moved=before.moved or atom.moved
-            )
+            joined[atom.identity] = atom
     for change in joined.values():
         yield replace(change, fields=tuple(sorted(change.fields, key=lambda field: PLACES[field.op])))
 

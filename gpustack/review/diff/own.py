@@ -17,6 +17,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple, Self
 
 from ...model import STAGES
+from .objects import at
 
 CLUSTER, NAMESPACE = "<cluster>", "<namespace>"
 
@@ -33,9 +34,6 @@ class Own(NamedTuple):
 
 
 NONE = Own()
-_STAGES = "|".join(STAGES)
-_NAMESPACES = {"namespaces", "matchNames"}
-"""Lists of namespaces."""
 
 
 def marked(body: Any, own: Own, *, engine: bool) -> Any:
@@ -56,13 +54,12 @@ def marked(body: Any, own: Own, *, engine: bool) -> Any:
         if isinstance(value, dict):
             return {name: walk(item, str(name)) for name, item in value.items()}
         if isinstance(value, list):
-            return [walk(item, "namespace" if key in _NAMESPACES else "") for item in value]
+            return [walk(item, "namespace" if key in {"namespaces", "matchNames"} else "") for item in value]
         return value
 
     made = walk(body, "")
-    if isinstance(body, dict) and body.get("kind") == "Namespace" and isinstance(body.get("metadata"), dict):
-        meta = body["metadata"]
-        made["metadata"] |= {"name": NAMESPACE} if own.namespace and meta.get("name") == own.namespace else {}
+    if own.namespace and at(body, "kind") == "Namespace" and at(body, "metadata", "name") == own.namespace:
+        made["metadata"]["name"] = NAMESPACE
     return made
 
 
@@ -83,7 +80,7 @@ def _word(name: str) -> re.Pattern[str]:
     """NAME as a word of its own, or behind the prefix of the engine's objects, which may end in a stage."""
     word = re.escape(name)
     return re.compile(
-        rf"(?<![\w.-]){word}(?![\w-]|\.\w)|(?<=\bgpustack-){word}(?![\w-])|(?<=\bgpustack-){word}(?=-(?:{_STAGES})$)"
+        rf"(?<![\w.-]){word}(?![\w-]|\.\w)|(?<=\bgpustack-){word}(?![\w-])|(?<=\bgpustack-){word}(?=-(?:{'|'.join(STAGES)})$)"
     )
 
 

@@ -17,7 +17,6 @@ from .leaves import Leaf, Leaves, Path, same
 from .tags import TAGS
 
 Bound = Callable[[Leaf], bool]
-BREAKER = ("reconciler", "breakerFailures")
 _PLAIN = re.compile(r"[\w.:+-]{0,40}")
 
 
@@ -62,10 +61,8 @@ def referenced(leaf: Leaf) -> bool:
 
 def stays_kata(leaf: Leaf) -> bool:
     """Whether nodes whose virtual machines are confidential are no less: they are in mode kata alone."""
-    there, here = (
-        side.get(("sandboxWorkloads", "enabled")) is True and side.get(("sandboxWorkloads", "mode")) == "kata"
-        for side in (leaf.olds, leaf.news)
-    )
+    on, mode = ("sandboxWorkloads", "enabled"), ("sandboxWorkloads", "mode")
+    there, here = (side.get(on) is True and side.get(mode) == "kata" for side in (leaf.olds, leaf.news))
     return here or not there
 
 
@@ -101,7 +98,11 @@ def fewer(leaf: Leaf) -> bool:
     old, new = leaf.old, leaf.new
     if new is None or _nothing(new):
         return False
-    if leaf.path == BREAKER and str(old).endswith("%") != str(new).endswith("%") and not _nothing(old):
+    if (
+        leaf.path == ("reconciler", "breakerFailures")
+        and str(old).endswith("%") != str(new).endswith("%")
+        and not _nothing(old)
+    ):
         return _fewer_in_each_pool(leaf, old, new)
     return old is not None and (_nothing(old) or _compare(old, new, -1))
 

@@ -71,7 +71,7 @@ def acts(subject: Subject, change: ObjectChange) -> str:
     group = change.identity.group
     if change.identity.engine:
         return "what an engine applies, and where"
-    if kind in table.listed() and group != table.listed()[kind]:
+    if group != table.LISTED.get(kind, group):
         return f"a {kind} of {group or 'the core'} is not known here"
     if change.was:
         return f"it was {change.was.name}"

@@ -72,9 +72,8 @@ class Apart(NamedTuple):
         if was.why:
             return bool(self.kind)
         names = {keys.GPU, *(was.names or ()), *(self.names or ())}
-        return any(self.distance(name) < was.distance(name) for name in names) or (
-            bool(self.kind) and ((was.renamed and not self.renamed) or (was.single and not self.single))
-        )
+        closer = any(self.distance(name) < was.distance(name) for name in names)
+        return closer or (bool(self.kind) and (was.renamed > self.renamed or was.single > self.single))
 
 
 def of_entries(kind: str, shared: Shared, *, single: bool) -> Apart:
@@ -171,9 +170,8 @@ def parsed(leaf: Leaf) -> bool:
 
 def template(leaf: Leaf) -> bool:
     """Whether it is an annotation by its name, with a template that Prometheus can read."""
-    return leaf.new is None or (
-        bool(re.fullmatch(r"[a-zA-Z_]\w*", leaf.path[-1], re.ASCII)) and go_template.wrong(str(leaf.new)) == ""
-    )
+    named = bool(re.fullmatch(r"[a-zA-Z_]\w*", leaf.path[-1], re.ASCII))
+    return leaf.new is None or (named and go_template.wrong(str(leaf.new)) == "")
 
 
 def asks_nothing(leaf: Leaf) -> bool:
@@ -183,9 +181,8 @@ def asks_nothing(leaf: Leaf) -> bool:
 
 def dashboard_read(leaf: Leaf) -> bool:
     """Whether Grafana can read a dashboard, where it is one."""
-    if leaf.new is None or not (
-        (leaf.path[-1].endswith(".json") and LABEL in leaf.news) or leaf.path == ("spec", "json")
-    ):
+    file = leaf.path[-1].endswith(".json") and LABEL in leaf.news
+    if leaf.new is None or not (file or leaf.path == ("spec", "json")):
         return True
     try:
         return isinstance(json.loads(str(leaf.new)), dict)
@@ -202,10 +199,8 @@ def dashboards_files(leaf: Leaf) -> bool:
 def folder(leaf: Leaf) -> bool:
     """Whether it is the name of a folder within the one for dashboards."""
     name = str(leaf.new)
-    parts = name.split("/")
-    return leaf.new is None or (
-        len(name) <= FOLDER and all(re.fullmatch(r"\w[\w .&()+-]*", part) and ".." not in part for part in parts)
-    )
+    plain = all(re.fullmatch(r"\w[\w .&()+-]*", part) and ".." not in part for part in name.split("/"))
+    return leaf.new is None or (len(name) <= FOLDER and plain)
 
 
 def no_milder_twin(leaf: Leaf) -> bool:

@@ -154,11 +154,8 @@ def _installed(change: ObjectChange) -> str:
     """What nodes get by CHANGE, and where it is the same driver, the fields by which it is installed anew."""
     every = [field for field in change.fields if not field.inside(DIGEST)]
     fields = [field for field in every if field.op != "order"] or every
-    paths = {
-        dotted(path): field
-        for field in fields
-        if (path := field.path[len(POD) :]) and path[0] in INSTALLS and not UNREAD & set(path)
-    }
+    below = [(field.path[len(POD) :], field) for field in fields]
+    paths = {dotted(path): each for path, each in below if INSTALLS & {*path[:1]} and not UNREAD & {*path}}
     image = paths.get("containers[nvidia-driver-ctr].image")
     if image and str(image.before).rpartition("/")[2] != str(image.after).rpartition("/")[2]:
         return "get a new driver one after the other"

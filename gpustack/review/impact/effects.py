@@ -8,10 +8,10 @@ all that changes in its clusters. So whatever is pushed later to the same place 
 
 import functools
 import hashlib
+import itertools
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
-from itertools import groupby
 from typing import Any, Self
 
 from ...policy.language.spec import ClusterPolicySpec
@@ -172,11 +172,7 @@ def impact(
     kept: list[Specs] = []
     all_told: dict[Key, _Told] = {}
     lists: dict[int, tuple[Sequence[ObjectChange], list[int]]] = {}
-    asks = bool(new) or any(
-        destination(one) != destination(two) or spelled(one) != spelled(two) or _pins(one, two)
-        for one, two in specs.values()
-    )
-    others = fleet() if asks else Fleet()
+    others = fleet() if new or any(itertools.starmap(_asks, specs.values())) else Fleet()
     for cluster, changes in by_cluster.items():
         pair = specs.get(cluster, (None, None))
         kept.append(pair)  # an id means something as long as its object lives
@@ -190,10 +186,7 @@ def impact(
             told = all_told.setdefault((rule, tier, hit.where, hit.what, hit.remedy), [])
             told.append((cluster, hit.nodes, digests))
     effects = [_effect(key, told, own or {}) for key, told in all_told.items()]
-    with_tiers = {
-        at: [replace(change, tier=tier) for change, tier in zip(changes, tiers, strict=True)]
-        for at, (changes, tiers) in lists.items()
-    }
+    with_tiers = {at: [replace(one, tier=tier) for one, tier in zip(*each, strict=True)] for at, each in lists.items()}
     lowest = [effect.tier for effect in effects] + [tier for _, tiers in lists.values() for tier in tiers]
     judged = {cluster: with_tiers[id(changes)] for cluster, changes in by_cluster.items()}
     return Impact(tuple(sorted(effects, key=_order)), min(lowest, default=None), (), judged)
@@ -201,16 +194,15 @@ def impact(
 
 def by_rule(effects: Sequence[Effect]) -> Iterator[tuple[Effect, list[Effect]]]:
     """EFFECTS of each tier and rule together, with the first of them."""
-    for _, same in groupby(effects, key=lambda effect: (effect.tier, effect.rule)):
+    for _, same in itertools.groupby(effects, key=lambda effect: (effect.tier, effect.rule)):
         of_rule = list(same)
         yield of_rule[0], of_rule
 
 
-def _pins(one: ClusterPolicySpec | None, two: ClusterPolicySpec | None) -> bool:
-    """Whether other digests are pinned in TWO than in ONE."""
-    if two is None or one is two:
-        return False
-    return (one.cluster.imageDigests if one else {}) != two.cluster.imageDigests
+def _asks(one: ClusterPolicySpec | None, two: ClusterPolicySpec | None) -> bool:
+    """Whether it matters from ONE to TWO what other clusters say: another place to apply to, or other pins."""
+    pins = two is not None and two is not one and (one.cluster.imageDigests if one else {}) != two.cluster.imageDigests
+    return pins or destination(one) != destination(two) or spelled(one) != spelled(two)
 
 
 def _order(effect: Effect) -> tuple[int, str, int, str]:

@@ -26,11 +26,8 @@ def engine_step(subject: Subject) -> tuple[str, str] | None:
     if subject.before is not None and subject.after is not None:
         old, new = (side.gitops.engine if side.gitops else None for side in (subject.before, subject.after))
         return (old, new or "") if old and old != new else None
-    gone, there = (
-        {change.identity.engine for change in subject.engine if (change.what == "removed") is removed}
-        for removed in (True, False)
-    )
-    gone -= there
+    there = {change.identity.engine for change in subject.engine if change.what != "removed"}
+    gone = {change.identity.engine for change in subject.engine} - there
     return (min(gone), min(there)) if gone and there else None
 
 

@@ -3,7 +3,7 @@ nodes that are made anew or reboot, and what is told to whoever makes them: a ta
 manifest, or in one whose effect is a restart of machines, so both texts are made, as `gpustack nodes` prints them.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -173,13 +173,9 @@ def pool_changes(subject: Subject) -> Iterator[Hit]:
             yield Hit(f"pool {name}", "the pool is in the policy no longer", spread(pool))
         elif pool.selection != now.selection:
             yield Hit(f"pool {name}", "the pool selects nodes by other labels", spread(now))
-    yield from _claimed([pool.selection for pool in before.values()], list(after.values()))
-
-
-def _claimed(was: Sequence[Mapping[str, str]], after: Sequence[Pool]) -> Iterator[Hit]:
-    """The pools AFTER that stay, of whose nodes another pool may be from now on (as GPU825 and GPU826 see it)."""
-    for other in (pool for pool in after if pool.selection not in was):
-        for pool in (each for each in after if each.selection in was):
+    was = [pool.selection for pool in before.values()]
+    for other in (pool for pool in after.values() if pool.selection not in was):
+        for pool in (each for each in after.values() if each.selection in was):  # as GPU825 and GPU826 see it
             frozen = reconciler.runs(pool.spec)
             if node_labels.apart(pool.selection, other.selection) or (not frozen and wants(pool) == wants(other)):
                 continue

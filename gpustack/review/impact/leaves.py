@@ -34,9 +34,8 @@ class Leaf:
     @property
     def name(self) -> str:
         """The path in words, as `gpustack explain` takes it."""
-        return "".join(f"[{step}]" if "." in step or "/" in step else f".{step}" for step in self.path).removeprefix(
-            "."
-        )
+        steps = (f"[{step}]" if "." in step or "/" in step else f".{step}" for step in self.path)
+        return "".join(steps).removeprefix(".")
 
 
 def leaves(value: Any) -> dict[Path, Any]:

@@ -85,9 +85,8 @@ def kept(before: ClusterPolicySpec | None, after: ClusterPolicySpec | None, body
         return of(before, body)
     names = {pool.name for pool in after.nodePools}
     selectors = [pool.nodeSelector for pool in after.nodePools]
-    return number(
-        [pool for pool in pools_of(before, body) if pool.name in names or pool.said.nodeSelector in selectors]
-    )
+    mine = [each for each in pools_of(before, body) if each.name in names or each.said.nodeSelector in selectors]
+    return number(mine)
 
 
 def pace(spec: ClusterPolicySpec | None, body: Body | None) -> str:
@@ -124,10 +123,6 @@ def by_hand(spec: ClusterPolicySpec | None) -> str:
 def _pace(pool: Pool) -> str:
     budget = pool.budget
     most = f"at most {budget.parallel} at once" if budget.parallel else "as many at once as are free"
-    parts = [f"{most}, {budget.unavailable} of them unavailable at most"]
-    parts.append(
-        "pods that use GPUs are evicted" + (", then the node is drained" if budget.policy.drain.enable else "")
-    )
-    if budget.windows:
-        parts.append("in maintenance windows only")
-    return ", ".join(parts)
+    drained = ", then the node is drained" if budget.policy.drain.enable else ""
+    shut = ", in maintenance windows only" if budget.windows else ""
+    return f"{most}, {budget.unavailable} of them unavailable at most, pods that use GPUs are evicted{drained}{shut}"

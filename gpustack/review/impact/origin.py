@@ -30,8 +30,6 @@ from .tiers import OUTAGE, PLANNED, POWER
 
 FACTS = ("kubernetesVersion", "platform", "containerRuntime", "openshift")
 """What of a cluster is so, whatever stack it gets."""
-PINS = ("cluster", "imageDigests")
-"""Where a policy says digests of images."""
 DIGEST = re.compile(r"([\w.:/-]{1,500})@(sha256:[0-9a-f]{64})\b")
 LONG = 4000
 """Characters of a text that is taken apart."""
@@ -45,6 +43,7 @@ ITEMS = {"nodePools", "drivers", "carried"}
 """Lists of a policy whose items stand for themselves."""
 TRIED = 8
 """How many clusters are looked at as a whole, of those that a new one may be most like."""
+Specs = Iterable[ClusterPolicySpec]
 Name = tuple[str, str, str, str]
 """Group, kind, namespace and name of an object."""
 Fact = tuple[Path, str]
@@ -74,12 +73,9 @@ class Like(NamedTuple):
         guard is missing.
         """
         olds, news = said(there), said(here)
-        others = {
-            _section(leaf.path)
-            for leaf in changed(olds, news)
-            if leaf.path[:2] not in OWN_FACTS
-            and table.tier_of(table.policy(), leaf, new=leaf.new is not None) <= OUTAGE
-        }
+        differ = [leaf for leaf in changed(olds, news) if leaf.path[:2] not in OWN_FACTS]
+        tiers = [table.tier_of(table.policy(), leaf, new=leaf.new is not None) for leaf in differ]
+        others = {_section(leaf.path) for leaf, tier in zip(differ, tiers, strict=True) if tier <= OUTAGE}
         taints, more = ({text(said) for path, said in side.items() if path[-1] == "taints"} for side in (olds, news))
         others |= set() if more <= taints else {_section(path) for path in news if path[-1] == "tolerations"}
         guards = {placed(body, there) for body in there.extraObjects if table.guard(str(body["kind"]))}
@@ -119,12 +115,7 @@ class Fleet:
     _like: dict[int, tuple[ClusterPolicySpec, Like | None]] = field(default_factory=dict, compare=False)
 
     @classmethod
-    def of(
-        cls,
-        before: Iterable[ClusterPolicySpec],
-        after: Iterable[ClusterPolicySpec],
-        pins: Iterable[tuple[str, str]] = (),
-    ) -> Self:
+    def of(cls, before: Specs, after: Specs, pins: Iterable[tuple[str, str]] = ()) -> Self:
         """What the clusters BEFORE and AFTER say, each cluster's spec once, with the PINS of images.lock."""
         specs = list({id(spec): spec for spec in before}.values())
         counted: dict[tuple[str, ...], int] = {}
@@ -142,7 +133,7 @@ class Fleet:
         """Whether LEAF brings a digest of an image that neither images.lock nor a cluster of the base has for that
         repository: what is behind it is up to whoever chose it, whatever version stands beside it.
         """
-        if leaf.path[:2] == PINS:
+        if leaf.path[:2] == ("cluster", "imageDigests"):
             return leaf.new is not None and (leaf.path[-1], str(leaf.new)) not in self.pins
         fresh = pinned(str(leaf.new)) - pinned(str(leaf.old))
         return bool(fresh) and not fresh <= self._digests
@@ -274,10 +265,8 @@ def _of_a_pool_that_goes(step: Step, gone: Mapping[str, Sequence[str]]) -> Step:
     if heirs is None:
         return step
     values = [leaf.news.get((*path[:1], heir, *path[2:])) for heir in heirs]
-    judged = [
-        table.tier_of(table.policy(), replace(leaf, new=value)) for value in values if text(value) != text(leaf.old)
-    ]
-    return step._replace(tier=min([*judged, PLANNED]))
+    others = (replace(leaf, new=value) for value in values if text(value) != text(leaf.old))
+    return step._replace(tier=min([PLANNED, *(table.tier_of(table.policy(), each) for each in others)]))
 
 
 def _explained(step: Step, before: Leaves, after: Leaves) -> Step:
@@ -292,9 +281,8 @@ def default_values(spec: ClusterPolicySpec) -> Leaves:
     cluster = spec.cluster.model_dump(mode="json", exclude_none=True)
     said_too: dict[str, Any] = {} if not resolve(spec).dra else {"gpuCluster": {}}  # its defaults come with the section
     said_too |= {"defaults": spec.defaults} if spec.defaults else {}
-    return _defaults(
-        spec.release, text({"cluster": {key: cluster[key] for key in FACTS if key in cluster}, **said_too})
-    )
+    facts = {"cluster": {key: cluster[key] for key in FACTS if key in cluster}, **said_too}
+    return _defaults(spec.release, text(facts))
 
 
 @cache

@@ -10,8 +10,6 @@ from ..diff.objects import at, items, mapping
 from .rule import Hit, rule
 from .subject import Subject
 
-ROLES = ("Role", "ClusterRole")
-BINDINGS = ("RoleBinding", "ClusterRoleBinding")
 SHOWN = 6
 
 
@@ -54,7 +52,7 @@ def rights(body: Body | None) -> set[Right]:
 
 def grown(subject: Subject, *, leading: bool) -> Iterator[Hit]:
     """The roles that grant more than before, and what of it is LEADING to more rights, or isn't."""
-    for change in subject.judged(*ROLES):
+    for change in subject.judged("Role", "ClusterRole"):
         old = rights(change.old)
         new = sorted(right for right in rights(change.new) - old if not right.within(old))
         if (told := [right for right in new if mighty(right) is leading]) and not change.was:
@@ -63,16 +61,10 @@ def grown(subject: Subject, *, leading: bool) -> Iterator[Hit]:
 
 def mighty(right: Right) -> bool:
     """Whether RIGHT leads to others: to read secrets, to hand out rights, to be somebody else, to run in pods."""
-    resource = right.resource.partition("/")[0]
-    if "*" in (right.verb, right.resource) or right.verb in {"escalate", "bind", "impersonate", "aggregates"}:
+    known, resource = object_kinds.facts()["mighty"], right.resource.partition("/")[0]
+    if right.verb in known["verbs"] or right.resource in known["resources"] or resource == "secrets":
         return True
-    if resource == "secrets" or right.resource in {"pods/exec", "pods/attach", "serviceaccounts/token", "nodes/proxy"}:
-        return True
-    changes = right.verb in {"create", "update", "patch"}
-    return changes and resource in {
-        *("roles", "clusterroles", "rolebindings", "clusterrolebindings"),
-        *("mutatingwebhookconfigurations", "validatingwebhookconfigurations", "securitycontextconstraints"),
-    }
+    return right.verb in {"create", "update", "patch"} and resource in known["changed"]
 
 
 def listed(granted: list[Right]) -> str:
@@ -106,7 +98,7 @@ def subjects(body: Body | None) -> set[str]:
 @rule("IMP403", 1, 3)
 def binding_grows(subject: Subject) -> Iterator[Hit]:
     """A role is given to somebody new."""
-    for change in subject.judged(*BINDINGS):
+    for change in subject.judged("RoleBinding", "ClusterRoleBinding"):
         new = sorted(subjects(change.new) - subjects(change.old)) if not change.was else []
         if new:
             role: Any = mapping(mapping(change.new).get("roleRef"))

@@ -229,11 +229,8 @@ class Subject:
     def gained(self, change: ObjectChange) -> int:
         """The tier of what CHANGE lets do more: power, unless only versions and what is switched on are behind it."""
         behind = (step for step in self.steps if step.tier <= PLANNED and not step.by_release)
-        usual = all(
-            step.leaf.path[-1] in {"release", "version", "without"}
-            or (step.leaf.path[-1] == "enabled" and step.leaf.new is True)
-            for step in behind
-        )
+        ends = [(step.leaf.path[-1], step.leaf.new) for step in behind]
+        usual = all(key in {"release", "version", "without"} or (key == "enabled" and new is True) for key, new in ends)
         return self.power(change) if usual or self.whole == "new" or change.what != "changed" else POWER
 
     def judged(self, *kinds: str) -> Iterator[ObjectChange]:
@@ -298,9 +295,9 @@ def labels(body: Body | None) -> Mapping[str, Any]:
 
 def is_driver(body: Body | None) -> bool:
     """Whether BODY is a DaemonSet whose pods hold a driver for containers (reconciler.md U4, D14)."""
-    return mapping(body).get("kind") == "DaemonSet" and (
-        labels(body).get(keys.COMPONENT) == "nvidia-driver" or labels(body).get("app") == "nvidia-driver-daemonset"
-    )
+    said = labels(body)
+    its_own = said.get(keys.COMPONENT) == "nvidia-driver" or said.get("app") == "nvidia-driver-daemonset"
+    return at(body, "kind") == "DaemonSet" and its_own
 
 
 def is_vgpu_manager(body: Body | None) -> bool:

@@ -5,7 +5,7 @@ whatever isn't listed is power. The lists are data (catalog/data/tiers.yaml), th
 """
 
 import fnmatch
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -15,6 +15,8 @@ from .bounds import BOUNDS
 from .leaves import Leaf, Path
 from .tiers import PLANNED, POWER
 
+LISTED: Mapping[str, str] = _data.load("tiers")["groups"]
+"""The group of each kind of which fields are known."""
 KNOWN = "known"
 """The tier of what a new cluster says as another one does already."""
 
@@ -81,12 +83,6 @@ def matches(pattern: Path, path: Path) -> bool:
     if pattern[0] == "**":
         return any(matches(pattern[1:], path[at:]) for at in range(len(path) + 1))
     return bool(path) and pattern[0] in ("*", path[0]) and matches(pattern[1:], path[1:])
-
-
-@cache
-def listed() -> dict[str, str]:
-    """The group of each kind of which fields are known."""
-    return dict(_data.load("tiers")["groups"])
 
 
 def guard(kind: str) -> bool:

@@ -4,6 +4,7 @@ Solves: a tag is a name that its registry gives to whatever it likes, so what ru
 version that a tag names as long as nobody pulls it anew.
 """
 
+import itertools
 import re
 from typing import Any
 
@@ -83,12 +84,7 @@ def _early(version: str) -> tuple[str, int]:
 
 def _numbers(version: str) -> tuple[tuple[int, ...], ...]:
     """The numbers of VERSION: ((4, 6, 0), (4, 8, 3)) of v4.6.0-4.8.3-distroless."""
-    parts = []
-    for part in version.removeprefix("v").split("-"):
-        if not (known := numbers(part)):
-            break
-        parts.append(known)
-    return tuple(parts)
+    return tuple(itertools.takewhile(bool, map(numbers, version.removeprefix("v").split("-"))))
 
 
 def of_a_digest(leaf: Leaf) -> bool:

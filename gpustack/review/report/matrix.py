@@ -49,15 +49,13 @@ def section(clusters: Mapping[str, Cluster]) -> Section:
     columns = [name for name in next(iter(rows.values()), {}) if any(row[name] != NONE for row in rows.values())]
     counts = {column: Counter(row[column] for row in rows.values()).most_common(1)[0] for column in columns}
     usual = {column: value for column, (value, number) in counts.items() if 2 * number > len(rows)}
-    made = [
-        [text(name), *(_cell(row[each], usual.get(each, row[each])) for each in columns)] for name, row in rows.items()
-    ]
+    made = [[text(name), *(_cell(row[each], usual.get(each)) for each in columns)] for name, row in rows.items()]
     caption = f"{len(rows)} clusters. A value is marked where most clusters have another one."
     return Section("fleet", "Clusters and versions", table(caption, ["Cluster", *columns], made) if made else "")
 
 
-def _cell(value: str, usual: str) -> str:
-    return text(value) if value == usual else part("strong", body=text(value))
+def _cell(value: str, usual: str | None) -> str:
+    return text(value) if usual in (value, None) else part("strong", body=text(value))
 
 
 def cells(cluster: Cluster) -> dict[str, str]:

@@ -86,14 +86,14 @@ def test_a_field_of_a_policy_that_nobody_listed_is_power(path: list[str], old: A
 
 def test_every_entry_is_of_use() -> None:
     """Each names a bound that there is and a tier that there is, and no earlier entry hides a later one."""
-    for entries in (table.policy(), *(table.of_kind(kind) for kind in table.listed())):
+    for entries in (table.policy(), *(table.of_kind(kind) for kind in table.LISTED)):
         for at, entry in enumerate(entries):
             assert {bound for bound, _ in entry.bounds} <= set(BOUNDS)
             assert {entry.tier, *(tier for _, tier in entry.bounds)} <= set(range(len(TIERS)))
             concrete = tuple("x" if step == "*" else step for step in entry.path if step != "**")
             if "**" not in entry.path:
                 assert not any(table.matches(other.path, concrete) for other in entries[:at]), entry.path
-    listed = (*table.policy(), *(entry for kind in table.listed() for entry in table.of_kind(kind)))
+    listed = (*table.policy(), *(entry for kind in table.LISTED for entry in table.of_kind(kind)))
     assert {bound for entry in listed for bound, _ in entry.bounds} == set(BOUNDS)
 
 
