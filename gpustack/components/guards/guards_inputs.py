@@ -21,14 +21,19 @@ from ..nfd.nfd_inputs import KATA_PLUGIN, NfdInputs, namespaced_labels
 from ..nfd.node_labels_inputs import NodeLabelsInputs
 from ..parts.common_inputs import Inputs
 from ..registry import REGISTRY
-from ..sandbox.sandbox_inputs import KataDevicePluginInputs, VfioManagerInputs, VgpuManagerInputs
+from ..sandbox.sandbox_inputs import KataDevicePluginInputs
 from ..validator.validator_inputs import ValidatorInputs
 
 MIG_MANAGER, VALIDATOR = "nvidia-mig-manager", "nvidia-operator-validator"
 DRA_PLUGIN, DRA_CONTROLLER = "nvidia-dra-driver-kubeletplugin", "nvidia-dra-driver-controller"
 DRA_DAEMON = "compute-domain-daemon-service-account"
 COMPUTE_DOMAIN, CLIQUE = "resource.nvidia.com/", "nvidia.com/gpu.clique"
-CC, VGPU_STATE = "nvidia.com/cc.", "nvidia.com/vgpu.config.state"
+LABELLED = {
+    "mig_manager": keys.MIG_STATE,
+    "cc_manager": "nvidia.com/cc.",
+    "vgpu_device_manager": "nvidia.com/vgpu.config.state",
+}
+"""Components that label their nodes, and what those labels begin with."""
 EVICTION_LABEL = "NODE_LABEL_FOR_GPU_POD_EVICTION"
 """The driver manager's variable with one more label that it changes (reconciler.md D1)."""
 
@@ -119,8 +124,6 @@ def node_writers(parts: dict[str, Any]) -> Iterator[NodeWriter]:
     """The accounts that change nodes, less node feature discovery's and the reconciler's."""
     section: DriverInputs | None = parts["driver"]
     several: NvidiaDriversInputs | None = parts["nvidia_drivers"]
-    vgpu: VgpuManagerInputs | None = parts["vgpu_manager"]
-    vfio: VfioManagerInputs | None = parts["vfio_manager"]
     dra: DraDriverInputs | None = parts["dra_driver"]
     if section:
         managers = [section.settings.manager, *(pool.settings.manager for pool in section.pools)]
@@ -128,16 +131,13 @@ def node_writers(parts: dict[str, Any]) -> Iterator[NodeWriter]:
     for driver in several.drivers if several else ():
         for account in dict.fromkeys(target.account for target in driver.pods):
             yield NodeWriter(account=account, labels=clearing(driver.settings.manager), cordons=True)
-    if vgpu:
-        yield NodeWriter(account="nvidia-vgpu-manager", labels=clearing(vgpu.manager), cordons=True)
-    if vfio:
-        yield NodeWriter(account="nvidia-vfio-manager", labels=clearing(vfio.manager), cordons=True)
-    if parts["mig_manager"]:
-        yield NodeWriter(account=MIG_MANAGER, labels=(keys.DEPLOY, keys.MIG_STATE))
-    if parts["cc_manager"]:
-        yield NodeWriter(account="nvidia-cc-manager", labels=(keys.DEPLOY, CC))
-    if parts["vgpu_device_manager"]:
-        yield NodeWriter(account="nvidia-vgpu-device-manager", labels=(keys.DEPLOY, VGPU_STATE))
+    for module in ("vgpu_manager", "vfio_manager"):
+        if part := parts[module]:
+            account = f"nvidia-{module.replace('_', '-')}"
+            yield NodeWriter(account=account, labels=clearing(part.manager), cordons=True)
+    for module, label in LABELLED.items():
+        if parts[module]:
+            yield NodeWriter(account=f"nvidia-{module.replace('_', '-')}", labels=(keys.DEPLOY, label))
     if dra and dra.compute_domains:
         yield NodeWriter(account=DRA_PLUGIN, labels=(COMPUTE_DOMAIN, *([CLIQUE] if dra.clique_label else [])))
     if dra and dra.controller:

@@ -10,8 +10,7 @@ from typing import Any
 
 from ...model import Body
 from ..component import Component
-from ..parts.kube import metadata
-from ..parts.pod import sparse
+from ..parts.template import template
 from .network_policies_inputs import Listener, NetworkPoliciesInputs
 
 
@@ -22,16 +21,8 @@ class NetworkPolicies(Component[NetworkPoliciesInputs]):
 
     def manifests(self, inputs: NetworkPoliciesInputs) -> Iterator[Body]:
         for each in inputs.listeners:
-            yield {
-                "apiVersion": "networking.k8s.io/v1",
-                "kind": "NetworkPolicy",
-                "metadata": metadata(each.name, inputs.namespace),
-                "spec": {
-                    "podSelector": {"matchLabels": dict(each.labels)},
-                    "policyTypes": ["Ingress"],
-                    **sparse(ingress=list(ingress(each))),
-                },
-            }
+            words = {"namespace": inputs.namespace, "labels": each.labels, "ingress": list(ingress(each))}
+            yield template(__file__, "policy", name=each.name, **words)
 
 
 def ingress(listener: Listener) -> Iterator[Body]:

@@ -5,16 +5,13 @@ place for who reviews it: admission.yaml.
 import functools
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from pathlib import Path
 from string import Template
 from typing import Any, Literal
 
-from ...catalog import _data
 from ...model import Body
-from .kube import metadata
 from .pod import sparse
+from .template import data, template
 
-API_VERSION = "admissionregistration.k8s.io/v1"
 ACTIONS = {"Deny": ["Deny"], "Audit": ["Audit", "Warn"]}
 """What happens to a request that breaks a rule, by `guards.mode`. Warn tells who sent it, Audit the audit log."""
 
@@ -33,50 +30,31 @@ def policy(
     """The policy KEY of the data file over what CONDITION holds of, and its binding, with WORDS for its `$name`s.
     FURTHER are expressions that only this cluster's has, by what the API server says where one doesn't hold.
 
-    NAMESPACE: only there. MARKED: only objects with these labels, before or after. What the API server would fill in is
-    written out, so that a diff against the cluster is empty.
+    NAMESPACE: only there. MARKED: only objects with these labels, before or after.
     """
-    said, fill = _texts()["policies"][key], functools.partial(_filled, words={**expressions(), **words})
-    within = {"matchLabels": {"kubernetes.io/metadata.name": namespace}} if namespace else {}
-    name = fill(said["name"])
-    held = {**{why: fill(holds) for why, holds in said["validations"].items()}, **(further or {})}
-    variables = {
-        name: fill(value) for group in said["variables"].split() for name, value in _texts()["variables"][group].items()
-    }
-    yield {
-        "apiVersion": API_VERSION,
-        "kind": "ValidatingAdmissionPolicy",
-        "metadata": metadata(name, labels=labels),
-        "spec": {
-            "failurePolicy": "Fail",
-            "matchConstraints": {
-                "matchPolicy": "Equivalent",
-                "namespaceSelector": within,
-                "objectSelector": {"matchLabels": dict(marked)} if marked else {},
-                "resourceRules": [over(*each) for each in said["over"]],
-            },
-            "matchConditions": [condition],
-            **sparse(variables=[{"name": name, "expression": value} for name, value in variables.items()]),
-            "validations": [{"expression": holds, "message": why} for why, holds in held.items()],
-        },
-    }
-    yield {
-        "apiVersion": API_VERSION,
-        "kind": "ValidatingAdmissionPolicyBinding",
-        "metadata": metadata(name, labels=labels),
-        "spec": {"policyName": name, "validationActions": list(ACTIONS[mode])},
-    }
-
-
-def _texts() -> Any:
-    return _data.read(Path(__file__).with_suffix(".yaml"))
+    of_policy, fill = data(__file__, "policies")[key], functools.partial(_filled, words={**expressions(), **words})
+    held = {**{why: fill(holds) for why, holds in of_policy["validations"].items()}, **(further or {})}
+    known = [data(__file__, "variables")[group] for group in of_policy["variables"].split()]
+    named: dict[str, Any] = {"name": fill(of_policy["name"]), "labels": labels}
+    yield template(
+        __file__,
+        "form",
+        **named,
+        within=sparse(**{"kubernetes.io/metadata.name": namespace}),
+        marked=marked,
+        rules=[over(*each) for each in of_policy["over"]],
+        condition=condition,
+        variables=[{"name": name, "expression": fill(value)} for group in known for name, value in group.items()],
+        validations=[{"expression": holds, "message": why} for why, holds in held.items()],
+    )
+    yield template(__file__, "binding", **named, actions=ACTIONS[mode])
 
 
 @functools.cache
 def expressions() -> Mapping[str, str]:
     """The expressions that several policies are made of, with those above them filled in."""
     made: dict[str, str] = {}
-    for name, text in _texts()["expressions"].items():
+    for name, text in data(__file__, "expressions").items():
         made[name] = _filled(text, made)
     return made
 

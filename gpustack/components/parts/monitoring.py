@@ -13,10 +13,9 @@ from typing import Any
 from ...catalog import _data
 from ...model import Body
 from ...policy.language.cluster import Monitoring
-from .kube import metadata
 from .pod import sparse
+from .template import template
 
-VICTORIA, GOOGLE = "operator.victoriametrics.com/v1beta1", "monitoring.googleapis.com/v1"
 PACE, EVALUATED = "30s", "1m"
 """How often Google's collectors scrape what says nothing of it, which they want said; their default for rules."""
 
@@ -35,20 +34,15 @@ def service_monitor(
     """What lets READER scrape /metrics at PORT of the Service NAME, of which the pods listen on NUMBER. ENDPOINT has
     further fields of a ServiceMonitor's.
     """
-    head = {"metadata": metadata(name, namespace, labels={"app": name, **(labels or {})})}
-    at, selector = {"path": "/metrics", **(endpoint or {})}, {"matchLabels": {"app": name}}
+    at: Body = {"path": "/metrics", **(endpoint or {})}
     if reader == "google-managed":
         told = {"port": number, "path": at["path"], "interval": at.get("interval", PACE)}
-        told |= sparse(timeout=at.get("scrapeTimeout", ""))
-        spec = {"endpoints": [told], "selector": selector, "targetLabels": {"metadata": ["container", "pod"]}}
-        return {"apiVersion": GOOGLE, "kind": "PodMonitoring", **head, "spec": spec}
-    spec = {"jobLabel": job_label, "namespaceSelector": {"matchNames": [namespace]}, "selector": selector}
-    if reader == "victoria-metrics":
-        renamed = {"relabelConfigs" if key == "relabelings" else key: value for key, value in at.items()}
-        spec["endpoints"] = [{"port": port, **renamed}]
-        return {"apiVersion": VICTORIA, "kind": "VMServiceScrape", **head, "spec": spec}
-    spec["endpoints"] = [{"port": port, **at}]
-    return {"apiVersion": "monitoring.coreos.com/v1", "kind": "ServiceMonitor", **head, "spec": spec}
+        at = told | sparse(timeout=at.get("scrapeTimeout", ""))
+    else:
+        renamed = {"relabelings": "relabelConfigs"} if reader == "victoria-metrics" else {}
+        at = {"port": port, **{renamed.get(key, key): value for key, value in at.items()}}
+    words = {"name": name, "namespace": namespace, "labels": {"app": name, **(labels or {})}}
+    return template(__file__, _form("monitor", reader), **words, endpoint=at, job_label=job_label)
 
 
 def prometheus_rule(
@@ -56,14 +50,13 @@ def prometheus_rule(
 ) -> Body:
     """The rules NAME with one GROUP as READER has them, labelled app=NAME without the ending -alerts, and LABELS."""
     own = {"app": name.removesuffix("-alerts"), **(labels or {})}
-    rest: Body = {"metadata": metadata(name, namespace, labels=own), "spec": {"groups": [group]}}
     if reader == "google-managed":
-        groups = [{"name": group["name"], "interval": EVALUATED, **group}]
-        rest = {"metadata": metadata(name, labels=own), "spec": {"groups": groups}}
-        return {"apiVersion": GOOGLE, "kind": "ClusterRules", **rest}
-    if reader == "victoria-metrics":
-        return {"apiVersion": VICTORIA, "kind": "VMRule", **rest}
-    return {"apiVersion": "monitoring.coreos.com/v1", "kind": "PrometheusRule", **rest}
+        group = {"name": group["name"], "interval": EVALUATED, **group}
+    return template(__file__, _form("rules", reader), name=name, namespace=namespace, labels=own, group=group)
+
+
+def _form(what: str, reader: Monitoring) -> str:
+    return f"{what}-{reader}" if isinstance(reader, str) else what
 
 
 def operators_rule(group: str, name: str, namespace: str, labels: Mapping[str, str] | None = None) -> Body:

@@ -177,10 +177,6 @@ class Container:
         self.mounts.append((volume, {"name": volume.name, **how}))
         return self
 
-    def volumes(self) -> Iterator[Volume]:
-        for volume, _ in self.mounts:
-            yield volume
-
     def body(self) -> Body:
         lifecycle = {"preStop": {"exec": {"command": list(self.pre_stop)}}} if self.pre_stop else None
         return sparse(
@@ -237,7 +233,7 @@ class Pod:
         Refuses two sources under one name (a defect of a component).
         """
         by_name: dict[str, Volume] = {}
-        mounted = (volume for container in [*self.containers, *self.init] for volume in container.volumes())
+        mounted = (volume for container in [*self.containers, *self.init] for volume, _ in container.mounts)
         for volume in [*self.declared, *mounted]:
             if by_name.setdefault(volume.name, volume).source != volume.source:
                 raise ValueError(

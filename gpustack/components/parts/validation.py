@@ -21,15 +21,22 @@ FLAGS = {"nvidia-fs": "GDS_ENABLED", "gdrcopy": "GDRCOPY_ENABLED", "nvidia-peerm
 """What the driver's startup probe writes on the node about the feature that a check is for (operator.md 14)."""
 
 
-def validator(common: Common, name: str, env: Env, *, security: SecurityContext = PRIVILEGED_ROOT) -> Container:
-    """An init container NAME that runs one check of the validator's image."""
+def validator(
+    common: Common,
+    name: str,
+    env: Env,
+    script: str = "nvidia-validator",
+    *,
+    security: SecurityContext = PRIVILEGED_ROOT,
+) -> Container:
+    """An init container NAME that runs SCRIPT, one check of the validator's image."""
     check = common.validation
     return Container(
         name,
         check.image,
         check.pull_policy,
         command=["sh", "-c"],
-        args=["nvidia-validator"],
+        args=[script],
         env=env,
         security=security,
         resources=check.resources,
@@ -51,8 +58,7 @@ def verdict(inputs: OperandInputs, name: str, words: str, init: Iterable[Contain
 def toolkit_wait(common: Common, volume: Volume = RUN_NVIDIA) -> Container:
     """`toolkit-validation` of an operand: a shell that polls for toolkit-ready, which the validator's pod writes."""
     poll = f"until [ -f {READY}/toolkit-ready ]; do echo waiting for the container toolkit; sleep 5; done"
-    container = validator(common, "toolkit-validation", Env().policy(common.validation.toolkit_env))
-    container.args = [poll]
+    container = validator(common, "toolkit-validation", Env().policy(common.validation.toolkit_env), poll)
     return container.mount(volume, READY if volume is VALIDATIONS else "/run/nvidia", propagation="HostToContainer")
 
 
@@ -65,8 +71,7 @@ def driver_checks(common: Common, install_dir: Volume, *, root_first: bool = Fal
     check = driver_check(common, "driver-validation", "driver", common.validation.driver_env, install_dir)
     if root_first:
         check.mounts.sort(key=lambda mount: mount[0].name != "host-root")
-    checks = [check]
-    return [driver_wait(common), *checks] if common.driver else checks
+    return [driver_wait(common), check] if common.driver else [check]
 
 
 def driver_wait(common: Common, results: Volume = VALIDATIONS) -> Container:
@@ -74,8 +79,7 @@ def driver_wait(common: Common, results: Volume = VALIDATIONS) -> Container:
 
     RESULTS is the pod's volume of the files that validation leaves on the node.
     """
-    wait = validator(common, "gpustack-wait-for-driver", Env())
-    wait.args = [argument("wait-for-driver")]
+    wait = validator(common, "gpustack-wait-for-driver", Env(), argument("wait-for-driver"))
     wait.mount(results, READY, propagation="HostToContainer")
     return wait.mount(host_root(common), "/host", read_only=True, propagation="HostToContainer")
 
@@ -86,9 +90,8 @@ def driver_features(common: Common, results: Volume) -> Container:
     The pod leaves the list of them on the node, so this holds where nodes have drivers with different features. Comes
     after `driver-validation`. RESULTS as in `driver_wait`.
     """
-    env = Env({"WITH_WAIT": "true"})
-    container = validator(common, "gpustack-driver-features-validation", env, security=DRIVER_CHECK)
-    container.args = [argument("driver-features")]
+    name, env = "gpustack-driver-features-validation", Env({"WITH_WAIT": "true"})
+    container = validator(common, name, env, argument("driver-features"), security=DRIVER_CHECK)
     return container.mount(results, READY, propagation="Bidirectional")
 
 
@@ -108,7 +111,7 @@ def driver_check(common: Common, name: str, component: str, policy_env: Pairs, i
 
 
 def own_feature_check(common: Common, feature: str) -> Container:
-    """`<FEATURE>-validation` of the releases whose driver check looks at the driver alone."""
+    """`<FEATURE>-validation`, which passes once the validator finds FEATURE."""
     env = Env({"WITH_WAIT": "true", "COMPONENT": feature}).field("NODE_NAME", "spec.nodeName")
     container = validator(common, f"{feature}-validation", env, security=DRIVER_CHECK)
     return container.mount(VALIDATIONS, READY, propagation="Bidirectional")
@@ -122,6 +125,6 @@ def feature_check(common: Common, feature: str) -> Container:
     the cluster differ and this node's has not got FEATURE.
     """
     env = Env({"WITH_WAIT": "true", "COMPONENT": feature})
-    container = validator(common, f"gpustack-{feature}-validation", env, security=DRIVER_CHECK)
-    container.args = [argument("unless-host-driver").format(flag=FLAGS[feature])]
+    script = argument("unless-host-driver").format(flag=FLAGS[feature])
+    container = validator(common, f"gpustack-{feature}-validation", env, script, security=DRIVER_CHECK)
     return container.mount(VALIDATIONS, READY, propagation="Bidirectional")

@@ -262,11 +262,6 @@ def refuse_large(data: Mapping[str, Any], name: str, path: str) -> None:
         raise FindingsError(refused("GPU044", path, name=name, size=f"{size:,}", most=f"{MOST_BYTES:,}"))
 
 
-def config_text(value: Any) -> str:
-    """Plain data as the text of a configuration file."""
-    return emit_value(value)
-
-
 def inline(spec: ClusterPolicySpec, config: NamedConfigs, name: str) -> InEffect:
     """The ConfigMap of a component's `config`: from its data (called NAME unless it has a name), else by name. One that
     is to be created, and has a name and no data, is empty, as the chart's.

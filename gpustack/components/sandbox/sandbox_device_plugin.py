@@ -67,6 +67,6 @@ def wait(common: Common, workload: Workload, component: str) -> Container:
     """`<COMPONENT>-validation`: a shell that polls for the file by which the sandbox validator says that COMPONENT is
     ready, on nodes that serve WORKLOAD.
     """
-    container = validator(common, f"{component}-validation", Env({"NVIDIA_VISIBLE_DEVICES": "void"}))
-    container.args = [argument("wait-for-sandbox").format(workload=workload, component=component)]
+    script = argument("wait-for-sandbox").format(workload=workload, component=component)
+    container = validator(common, f"{component}-validation", Env({"NVIDIA_VISIBLE_DEVICES": "void"}), script)
     return container.mount(VALIDATIONS, READY, propagation="HostToContainer")

@@ -10,12 +10,13 @@ from ...cluster.pool import Workload
 from ...cluster.resolve import Cluster
 from ...policy.language.sandbox import KataManagerConfig
 from ...policy.language.spec import ClusterPolicySpec
+from ...text.emit import emit_value
 from ..driver.driver_files_inputs import Mounted, keyed
 from ..driver.driver_pools_inputs import VGPU_MANAGER, openshift_version, targets
 from ..driver.driver_settings_inputs import DriverPod, Manager, driver_manager
 from ..driver.driver_view import DriverView
 from ..parts.common_inputs import Inputs, OperandInputs, Pairs, dump, image, operand, pairs, served
-from ..plugin.configs_inputs import config_text, vgpu_config_map
+from ..plugin.configs_inputs import vgpu_config_map
 
 
 class VfioManagerInputs(OperandInputs):
@@ -159,7 +160,7 @@ def kata_manager(cluster: Cluster) -> KataManagerInputs | None:
     classes = section.config.runtimeClasses
     return KataManagerInputs(
         **operand(spec, section, "kataManager"),
-        config=config_text(configuration(spec, section.config)),
+        config=emit_value(configuration(spec, section.config)),
         artifacts=section.config.artifactsDir,
         classes=tuple(KataRuntimeClass(name=each.name, node_selector=dict(each.nodeSelector)) for each in classes),
     )

@@ -13,7 +13,7 @@ from ..parts.common_inputs import DEFAULT_DRIVER_DIR
 from ..parts.daemonset import VALIDATIONS, daemonset, host_root
 from ..parts.operand import operand_access
 from ..parts.pod import PRIVILEGED_ROOT, Container, Env, Pairs, Pod, Volume
-from ..parts.validation import DRIVER_CHECK, READY, validator, verdict
+from ..parts.validation import DRIVER_CHECK, READY, own_feature_check, validator, verdict
 from ..validator.validator import PART_OF
 from .sandbox_inputs import SandboxValidatorInputs
 
@@ -44,9 +44,7 @@ def checks(inputs: SandboxValidatorInputs) -> Iterator[Container]:
     """The checks. The first is there wherever `ccManager` is on, also where no such manager runs (operator.md 1.3)."""
     root = host_root(inputs.common)
     if inputs.cc_manager:
-        env = Env({"WITH_WAIT": "true", "COMPONENT": "cc-manager"}).field("NODE_NAME", "spec.nodeName")
-        check = validator(inputs.common, "cc-manager-validation", env, security=DRIVER_CHECK)
-        yield check.mount(VALIDATIONS, READY, propagation="Bidirectional")
+        yield own_feature_check(inputs.common, "cc-manager")
     vfio = workload_check(inputs, "vfio-pci", inputs.vfio_env)
     vfio.mount(root, "/host", read_only=True, propagation="HostToContainer")
     yield vfio.mount(VALIDATIONS, READY, propagation="Bidirectional")

@@ -60,6 +60,6 @@ def manager_wait(common: Common) -> Container:
     """
     files = ["vgpu-manager-ready", *(["host-vgpu-manager-ready"] if common.traits.vgpu_manager_of_the_node else [])]
     condition = " || ".join(f"[ -f {READY}/{file} ]" for file in files)
-    container = validator(common, "vgpu-manager-validation", Env())
-    container.args = [f"until {condition}; do echo waiting for the vGPU manager; sleep 5; done"]
+    poll = f"until {condition}; do echo waiting for the vGPU manager; sleep 5; done"
+    container = validator(common, "vgpu-manager-validation", Env(), poll)
     return container.mount(VALIDATIONS, READY, propagation="Bidirectional")
