@@ -36,9 +36,7 @@ class TeamEntry:
         return f"constructs.{self.known.name}"
 
     def inputs(self, spec: ClusterPolicySpec) -> TeamInputs:
-        """What SPEC says under the name, or what the model's own `for_cluster(cluster)` makes of that. Raises
-        FindingsError.
-        """
+        """What SPEC says under the name, or `for_cluster(cluster)` of its model makes of it. Raises FindingsError."""
         from ..cluster.resolve import resolve
 
         try:

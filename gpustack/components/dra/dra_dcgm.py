@@ -9,25 +9,25 @@ from collections.abc import Iterator
 from ...model import Body
 from ..component import Component
 from ..monitoring import dcgm
+from ..monitoring.monitoring_inputs import DcgmInputs
 from ..parts.daemonset import daemonset
 from ..parts.kube import access, rights, service
 from ..parts.pod import Pod
 from ..parts.scc import scc
 from .dra import admin_claim, of_state
-from .dra_inputs import DraDcgmInputs
 
 NAME = "nvidia-dcgm-dra"
 CLAIM, TEMPLATE = "admin-gpus", "nvidia-dcgm-admin"
 
 
-class DraDcgm(Component[DraDcgmInputs]):
+class DraDcgm(Component[DcgmInputs]):
     """The host engine's DaemonSet, its claim, and a Service that leads to the engine of the caller's own node."""
 
-    def manifests(self, inputs: DraDcgmInputs) -> Iterator[Body]:
+    def manifests(self, inputs: DcgmInputs) -> Iterator[Body]:
         yield from of_state("state-dcgm", objects(inputs))
 
 
-def objects(inputs: DraDcgmInputs) -> Iterator[Body]:
+def objects(inputs: DcgmInputs) -> Iterator[Body]:
     """The objects without the label of their state."""
     common = inputs.common
     yield from access(NAME, common.namespace, **rights(NAME), token=False)
@@ -40,7 +40,7 @@ def objects(inputs: DraDcgmInputs) -> Iterator[Body]:
     yield body
 
 
-def pod(inputs: DraDcgmInputs) -> Pod:
+def pod(inputs: DcgmInputs) -> Pod:
     """The pod of the engine without DRA, with the claim in the place of RuntimeClass and wait for the toolkit."""
     template = dcgm.pod(inputs)
     claimed(template, CLAIM, TEMPLATE)

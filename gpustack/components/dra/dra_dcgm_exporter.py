@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from ...model import Body
 from ..component import Component
 from ..monitoring import dcgm, dcgm_exporter
+from ..monitoring.monitoring_inputs import DcgmExporterInputs
 from ..parts.daemonset import daemonset
 from ..parts.kube import access, grant, rights, service
 from ..parts.pod import Pod
@@ -15,25 +16,24 @@ from ..parts.scc import scc
 from . import dra_dcgm
 from .dra import admin_claim, of_state
 from .dra_dcgm import claimed
-from .dra_inputs import DraDcgmExporterInputs
 
 NAME = "nvidia-dcgm-exporter-dra"
 LABELS = {"app": NAME}
 CLAIM, TEMPLATE = "admin-gpus", "nvidia-dcgm-exporter-admin"
 
 
-class DraDcgmExporter(Component[DraDcgmExporterInputs]):
+class DraDcgmExporter(Component[DcgmExporterInputs]):
     """The exporter's DaemonSet, claim, Service and ServiceMonitor.
 
     It may read pods, of all namespaces, only where metrics carry pod metadata, as without DRA; the operator lets it
     always.
     """
 
-    def manifests(self, inputs: DraDcgmExporterInputs) -> Iterator[Body]:
+    def manifests(self, inputs: DcgmExporterInputs) -> Iterator[Body]:
         yield from of_state("state-dcgm-exporter", objects(inputs))
 
 
-def objects(inputs: DraDcgmExporterInputs) -> Iterator[Body]:
+def objects(inputs: DcgmExporterInputs) -> Iterator[Body]:
     """The objects without the label of their state."""
     namespace = inputs.common.namespace
     yield from access(NAME, namespace, **rights(NAME))
@@ -58,7 +58,7 @@ def objects(inputs: DraDcgmExporterInputs) -> Iterator[Body]:
     yield body
 
 
-def pod(inputs: DraDcgmExporterInputs) -> Pod:
+def pod(inputs: DcgmExporterInputs) -> Pod:
     """The pod of the exporter without DRA, with the claim in the place of RuntimeClass and wait for the toolkit."""
     template = dcgm_exporter.pod(inputs, dra=True)
     declared = template.declared[:1]

@@ -8,11 +8,11 @@ from ...cluster.resolve import Cluster, resolve
 from ...cluster.scheduling import arch_of
 from ...model import Finding, FindingsError
 from ...policy.language.base import own
-from ...policy.language.gpu_cluster import DraContainer, GpuCluster, KubeletPlugin
+from ...policy.language.gpu_cluster import DraContainer, KubeletPlugin
 from ...policy.language.node_pools import NodePool
 from ...policy.language.spec import ClusterPolicySpec
 from ...text.quantities import size
-from ..parts.common_inputs import Common, Inputs, Pairs, dump, image, owned_crds, pairs, pull_policy
+from ..parts.common_inputs import Common, Inputs, Pairs, dump, image, owned_crds, pairs
 from ..refusals import refused
 from .dra_inputs import common_of
 
@@ -59,49 +59,28 @@ class DraDriverInputs(Inputs):
 
 
 def from_cluster(cluster: Cluster) -> DraDriverInputs | None:
-    """None where neither GPUs nor compute domains are allocated by DRA."""
-    spec = cluster.spec
-    if spec.gpuCluster:
-        return whole(spec, spec.gpuCluster)
-    return beside_plugin(spec) if spec.computeDomains.enabled else None
-
-
-def whole(spec: ClusterPolicySpec, cluster: GpuCluster) -> DraDriverInputs:
-    """The driver of CLUSTER, which is SPEC's."""
-    driver, domains = cluster.draDriver, cluster.draDriver.computeDomains
-    on = domains.enabled
+    """The driver of a `gpuCluster`, or its compute domains while GPUs stay with the device plugin; None where neither
+    is allocated by DRA.
+    """
+    spec, whole = cluster.spec, cluster.spec.gpuCluster
+    if not whole and not spec.computeDomains.enabled:
+        return None
+    driver = whole.draDriver if whole else spec.computeDomains
+    domains = whole.draDriver.computeDomains if whole else spec.computeDomains
+    steers = common_of(spec, whole, priority=whole.daemonsets.priorityClassName) if whole else None
     return DraDriverInputs(
-        common=common_of(spec, cluster, priority=cluster.daemonsets.priorityClassName),
-        image=image(spec, driver, "gpuCluster.draDriver"),
-        pull_policy=driver.imagePullPolicy or "",
+        common=steers or Common.from_cluster(cluster),
+        image=image(spec, driver, "gpuCluster.draDriver" if whole else "computeDomains"),
+        pull_policy=driver.imagePullPolicy or ("" if whole else "IfNotPresent"),
         pull_secrets=tuple(driver.imagePullSecrets),
         feature_gates=driver.featureGates,
-        kubelet_dir=cluster.hostPaths.kubeletRootDir,
-        gpus=plugin(driver.gpus.kubeletPlugin),
-        compute_domains=plugin(domains.kubeletPlugin) if on else None,
-        controller=program(domains.controller) if on else None,
-        crds=owned_crds(spec, CRDS) if on else (),
-    )
-
-
-def beside_plugin(spec: ClusterPolicySpec) -> DraDriverInputs:
-    """The driver's compute domains, while GPUs stay with the device plugin.
-
-    GFD, where it runs, labels nodes with their NVLink partition; two writers of one label would fight.
-    """
-    section = spec.computeDomains
-    return DraDriverInputs(
-        common=Common.from_cluster(resolve(spec)),
-        image=image(spec, section, "computeDomains"),
-        pull_policy=pull_policy(section.imagePullPolicy),
-        pull_secrets=tuple(section.imagePullSecrets),
-        feature_gates=section.featureGates,
-        kubelet_dir=spec.hostPaths.kubeletRootDir,
-        compute_domains=plugin(section.kubeletPlugin),
-        controller=program(section.controller),
-        placement=placement(spec),
-        clique_label=not spec.gfd.enabled,
-        crds=owned_crds(spec, CRDS),
+        kubelet_dir=(whole or spec).hostPaths.kubeletRootDir,
+        gpus=plugin(whole.draDriver.gpus.kubeletPlugin) if whole else None,
+        compute_domains=plugin(domains.kubeletPlugin) if domains.enabled else None,
+        controller=program(domains.controller) if domains.enabled else None,
+        placement=() if whole else placement(spec),
+        clique_label=bool(whole) or not spec.gfd.enabled,  # GFD sets it too: two writers of one label would fight
+        crds=owned_crds(spec, CRDS) if domains.enabled else (),
     )
 
 

@@ -24,30 +24,22 @@ def common_of(spec: ClusterPolicySpec, cluster: GpuCluster, *, priority: str = "
     )
 
 
-class DraDcgmInputs(DcgmInputs):
-    """As without DRA: the claim that stands for the RuntimeClass is always the same."""
-
-
-def dra_dcgm(cluster: Cluster) -> DraDcgmInputs | None:
+def dra_dcgm(cluster: Cluster) -> DcgmInputs | None:
     """None without a `gpuCluster`, and where each of its exporters runs an engine of its own."""
     spec, section = cluster.spec, cluster.spec.gpuCluster
     without_dra = dcgm(cluster) if section is not None else None
     if section is None or without_dra is None:
         return None
-    return DraDcgmInputs(**{**dict(without_dra), "common": common_of(spec, section)})
+    return DcgmInputs(**{**dict(without_dra), "common": common_of(spec, section)})
 
 
-class DraDcgmExporterInputs(DcgmExporterInputs):
-    """As without DRA: the claim that stands for the RuntimeClass is always the same."""
-
-
-def dra_dcgm_exporter(cluster: Cluster) -> DraDcgmExporterInputs | None:
+def dra_dcgm_exporter(cluster: Cluster) -> DcgmExporterInputs | None:
     """None without a `gpuCluster`, and where its exporter is off."""
     spec, section = cluster.spec, cluster.spec.gpuCluster
     without_dra = dcgm_exporter(cluster) if section is not None else None
     if section is None or without_dra is None:
         return None
-    return DraDcgmExporterInputs(**{**dict(without_dra), "common": common_of(spec, section), "rules": False})
+    return DcgmExporterInputs(**{**dict(without_dra), "common": common_of(spec, section), "rules": False})
 
 
 class DraValidatorInputs(Inputs):

@@ -82,9 +82,7 @@ def mount_node(container: Container, traits: Traits, settings: DriverCommon) -> 
 
 
 def network_sources(settings: DriverCommon) -> Volume:
-    """The sources of the network driver, against which nvidia-peermem is built: the node's own, or those of a network
-    driver container.
-    """
+    """The sources that nvidia-peermem is built against: the node's network driver's, or those of a container of it."""
     host = settings.host_mofed or settings.host_sources
     return Volume.host("mlnx-ofed-usr-src", "/usr/src" if host else NETWORK_SOURCES, "DirectoryOrCreate")
 

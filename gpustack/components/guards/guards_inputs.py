@@ -21,7 +21,6 @@ from ..nfd.nfd_inputs import KATA_PLUGIN, NfdInputs, namespaced_labels
 from ..nfd.node_labels_inputs import NodeLabelsInputs
 from ..parts.common_inputs import Inputs
 from ..registry import REGISTRY
-from ..sandbox.sandbox_inputs import KataDevicePluginInputs
 from ..validator.validator_inputs import ValidatorInputs
 
 MIG_MANAGER, VALIDATOR = "nvidia-mig-manager", "nvidia-operator-validator"
@@ -50,9 +49,7 @@ class NodeWriter(Inputs):
 
 
 class PodWriter(Inputs):
-    """An account that makes, changes or deletes pods of its own node. `pull_secrets` are those that pods which it makes
-    may name.
-    """
+    """An account that writes pods of its own node. Those that it makes may name `pull_secrets`."""
 
     account: str
     pull_secrets: tuple[str, ...] = ()
@@ -153,12 +150,11 @@ def clearing(*managers: Manager) -> tuple[str, ...]:
 def pod_writers(parts: dict[str, Any]) -> Iterator[PodWriter]:
     """The accounts that make, change or delete pods of the stack, less the reconciler's."""
     validator: ValidatorInputs | None = parts["validator"]
-    kata: KataDevicePluginInputs | None = parts["kata_device_plugin"]
     mig: MigManagerInputs | None = parts["mig_manager"]
     dra: DraDriverInputs | None = parts["dra_driver"]
     if validator:
         yield PodWriter(account=VALIDATOR, pull_secrets=validator.common.validation.pull_secrets)
-    if kata:
+    if parts["kata_device_plugin"]:
         yield PodWriter(account=KATA_PLUGIN)
     if mig:
         yield PodWriter(account=MIG_MANAGER)

@@ -1,6 +1,4 @@
-"""Inputs of DCGM, of the exporters and of what OpenShift's monitoring needs: a function for each component, called as
-it is.
-"""
+"""Inputs of DCGM, the exporters and OpenShift's monitoring: a function for each component, called as it is."""
 
 from typing import Any
 

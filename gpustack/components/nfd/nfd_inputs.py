@@ -42,9 +42,7 @@ class Part(Inputs):
 
 
 class Installation(Inputs):
-    """Node feature discovery of our own. `crds` are the CRDs to bring, `helm_release` is part of names and
-    selectors.
-    """
+    """Node feature discovery of our own. `crds` are to be brought, `helm_release` is part of names and selectors."""
 
     namespace: str
     image: str
@@ -83,9 +81,7 @@ class Finders(Inputs):
 
 
 class NfdInputs(Inputs):
-    """`installation` and `instance` are None where the cluster has one; the operator's rule and the guard over
-    `finders` come along even so.
-    """
+    """`installation` and `instance` are None where the cluster has one; `rule` and `finders` hold even so."""
 
     installation: Installation | None = None
     instance: Instance | None = None

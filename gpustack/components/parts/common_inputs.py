@@ -98,9 +98,7 @@ class Common(Inputs):
 
     @property
     def operand_runtime_class(self) -> str:
-        """The RuntimeClass of pods that use a GPU, "" where they get none: with NRI, or CRI-O without CDI
-        (operator.md 5.5).
-        """
+        """The RuntimeClass of pods that use a GPU, "" with NRI and on CRI-O without CDI (operator.md 5.5)."""
         return "" if self.nri or (self.runtime == "crio" and not self.cdi) else self.runtime_class
 
     @classmethod
@@ -233,9 +231,7 @@ def pull_policy(value: str | None) -> str:
 
 
 def prometheus_rules(spec: ClusterPolicySpec) -> bool:
-    """Whether exporters bring rules for Prometheus: on OpenShift, unless the policy says that nothing monitors there
-    (operator.md 1.4).
-    """
+    """Whether exporters bring rules for Prometheus: on OpenShift, unless nothing monitors there (operator.md 1.4)."""
     return resolve(spec).platform.own_monitoring and bool(spec.cluster.monitoring)
 
 

@@ -38,9 +38,7 @@ class Granted(TypedDict):
 
 
 def rights(name: str, common: Common | None = None, **facts: bool | str) -> Granted:
-    """What NAME of the data file grants. What its rules depend on is in FACTS; with COMMON also `openshift` and the
-    traits of the release.
-    """
+    """What NAME of the data file grants, by FACTS and, with COMMON, `openshift` and the traits of the release."""
     known = dataclasses.asdict(common.traits) | {"openshift": common.openshift} | facts if common else facts
 
     def of(place: str) -> Iterator[Body]:

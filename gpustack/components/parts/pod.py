@@ -219,9 +219,7 @@ class Pod:
     grace_period: int | None = None
     automount_token: bool | None = None
     config_digest: str = ""
-    """Names the content of the ConfigMaps that the pod reads; it becomes an annotation, so that a change rolls the
-    pod.
-    """
+    """Names the content of the ConfigMaps that the pod reads; as an annotation, so that a change rolls the pod."""
 
     def every_container(self) -> Iterator[Container]:
         yield from self.init

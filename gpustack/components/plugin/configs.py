@@ -1,6 +1,4 @@
-"""The ConfigMaps compiled from the policy: device-plugin and MIG configurations, GPU clients, metrics
-(plugin/configs_inputs.py).
-"""
+"""The ConfigMaps compiled from the policy: configurations of plugin and MIG, GPU clients, metrics."""
 
 from collections.abc import Iterator
 

@@ -41,9 +41,7 @@ class DevicePlugin(Component[DevicePluginInputs]):
 
 
 def pod(inputs: DevicePluginInputs) -> Pod:
-    """The plugin's pod: it talks to the kubelet through its socket folder and to the driver through the driver's
-    files.
-    """
+    """The plugin's pod: it talks to the kubelet by its socket folder and to the driver by the driver's files."""
     common = inputs.common
     main = from_script(inputs, NAME, environment(inputs))
     main.mount(entrypoint(ENTRYPOINT), "/bin/entrypoint.sh", read_only=True, sub_path="entrypoint.sh")

@@ -47,9 +47,7 @@ def device_plugin(cluster: Cluster) -> DevicePluginInputs | None:
 
 
 def plugin_config(spec: ClusterPolicySpec) -> PluginConfig | None:
-    """Where the named configurations are, or None; the sidecar always runs the device plugin's image (operator.md
-    7.6).
-    """
+    """Where the named configurations are, or None; the sidecar runs the device plugin's image (operator.md 7.6)."""
     section, config = spec.devicePlugin, plugin_config_map(spec)
     if not config.name:
         return None

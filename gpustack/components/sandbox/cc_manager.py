@@ -1,6 +1,4 @@
-"""The cc-manager: turns confidential computing of a node's GPUs on and off, as its label nvidia.com/cc.mode says
-(operator.md 7.17).
-"""
+"""The cc-manager: turns confidential computing of GPUs on and off, as nvidia.com/cc.mode says (operator.md 7.17)."""
 
 from collections.abc import Iterator
 

@@ -4,17 +4,17 @@ from collections.abc import Iterator
 
 from ...model import Body
 from ..component import Component
+from ..parts.common_inputs import OperandInputs
 from ..parts.operand import operand_access
 from .sandbox_device_plugin import plugin, plugin_daemonset, wait
-from .sandbox_inputs import KataDevicePluginInputs
 
 NAME = "nvidia-kata-sandbox-device-plugin"
 
 
-class KataDevicePlugin(Component[KataDevicePluginInputs]):
+class KataDevicePlugin(Component[OperandInputs]):
     """The plugin's DaemonSet and its rights."""
 
-    def manifests(self, inputs: KataDevicePluginInputs) -> Iterator[Body]:
+    def manifests(self, inputs: OperandInputs) -> Iterator[Body]:
         common = inputs.common
         yield from operand_access(common, NAME)
         main = plugin(inputs, NAME)

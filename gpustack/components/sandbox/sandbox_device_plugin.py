@@ -16,15 +16,14 @@ from ..parts.pod import Container, Env, Volume
 from ..parts.validation import READY, validator
 from ..plugin.device_plugin import KUBELET_SOCKETS
 from ..scripts import argument
-from .sandbox_inputs import SandboxDevicePluginInputs
 
 NAME = "nvidia-sandbox-device-plugin"
 
 
-class SandboxDevicePlugin(Component[SandboxDevicePluginInputs]):
+class SandboxDevicePlugin(Component[OperandInputs]):
     """The plugin's DaemonSet and its identity: it talks to the kubelet alone, so it needs no rights in the cluster."""
 
-    def manifests(self, inputs: SandboxDevicePluginInputs) -> Iterator[Body]:
+    def manifests(self, inputs: OperandInputs) -> Iterator[Body]:
         common = inputs.common
         yield from operand_access(common, NAME, token=False)
         main = plugin(inputs, NAME, VFIO)

@@ -1,6 +1,4 @@
-"""Inputs of what serves virtual machines and Kata containers, but for KubeVirt's: a function for each component, called
-as it is.
-"""
+"""Inputs of what serves virtual machines and Kata containers: a function for each component, called as it is."""
 
 from typing import Any
 
@@ -167,9 +165,7 @@ def kata_manager(cluster: Cluster) -> KataManagerInputs | None:
 
 
 def configuration(spec: ClusterPolicySpec, section: KataManagerConfig) -> dict[str, Any]:
-    """The manager's configuration: the policy's SECTION as it is, with its default and without what is empty; images
-    by their mirrors.
-    """
+    """The policy's SECTION as the manager's file: with its default, images by their mirrors, and nothing empty."""
     classes = [each.model_dump(exclude_none=True) for each in section.runtimeClasses]
     for each in classes:
         if not each["nodeSelector"]:
@@ -208,26 +204,18 @@ def sandbox_validator(cluster: Cluster) -> SandboxValidatorInputs | None:
     )
 
 
-class SandboxDevicePluginInputs(OperandInputs):
-    """Nothing but the shared fields."""
-
-
-def sandbox_device_plugin(cluster: Cluster) -> SandboxDevicePluginInputs | None:
+def sandbox_device_plugin(cluster: Cluster) -> OperandInputs | None:
     """None where no node serves virtual machines, and where they are Kata's."""
     spec = cluster.spec
     if not cluster.offered_to_kubevirt:
         return None
-    return SandboxDevicePluginInputs(**operand(spec, spec.sandboxDevicePlugin, "sandboxDevicePlugin"))
+    return OperandInputs(**operand(spec, spec.sandboxDevicePlugin, "sandboxDevicePlugin"))
 
 
-class KataDevicePluginInputs(OperandInputs):
-    """Nothing but the shared fields."""
-
-
-def kata_device_plugin(cluster: Cluster) -> KataDevicePluginInputs | None:
+def kata_device_plugin(cluster: Cluster) -> OperandInputs | None:
     """None where no node serves Kata containers."""
     spec = cluster.spec
     section = spec.kataSandboxDevicePlugin
     if not cluster.sandbox or not section.enabled or not cluster.kata:
         return None
-    return KataDevicePluginInputs(**operand(spec, section, "kataSandboxDevicePlugin"))
+    return OperandInputs(**operand(spec, section, "kataSandboxDevicePlugin"))

@@ -1,6 +1,4 @@
-"""The vfio-manager: takes all GPUs of a node from their driver and binds them to vfio-pci, for passthrough
-(operator.md 7.14).
-"""
+"""The vfio-manager: takes a node's GPUs from their driver and binds them to vfio-pci (operator.md 7.14)."""
 
 from collections.abc import Iterator
 

@@ -1,6 +1,4 @@
-"""The vGPU device manager: makes the vGPU devices of a node that its label nvidia.com/vgpu.config names
-(operator.md 7.12).
-"""
+"""The vGPU device manager: makes the vGPU devices that a node's nvidia.com/vgpu.config names (operator.md 7.12)."""
 
 from collections.abc import Iterator
 

@@ -7,9 +7,7 @@ CDI_CLASSES = ("nvidia-cdi", "nvidia-legacy")
 
 
 class RuntimeClassesInputs(Inputs):
-    """`name` is the default class; with `cdi` there are two more, one for each way of injecting a GPU. Those in
-    `brought` are somebody else's.
-    """
+    """The default class, two more with `cdi`, one for each way of injecting a GPU, and those `brought` by others."""
 
     name: str = "nvidia"
     cdi: bool = True
