@@ -18,7 +18,6 @@ from .dra import admin_claim, of_state
 from .dra_dcgm import claimed
 
 NAME = "nvidia-dcgm-exporter-dra"
-LABELS = {"app": NAME}
 CLAIM, TEMPLATE = "admin-gpus", "nvidia-dcgm-exporter-admin"
 
 
@@ -38,7 +37,7 @@ def objects(inputs: DcgmExporterInputs) -> Iterator[Body]:
     namespace = inputs.common.namespace
     yield from access(NAME, namespace, **rights(NAME))
     reads = rights(f"{NAME}-read-pods", reads_pods=dcgm_exporter.reads_pods(inputs))
-    yield from grant(f"{NAME}-read-pods", NAME, namespace, labels=LABELS, **reads)
+    yield from grant(f"{NAME}-read-pods", NAME, namespace, labels={"app": NAME}, **reads)
     yield admin_claim(TEMPLATE, namespace, CLAIM)
     if inputs.common.openshift:
         yield scc(NAME, namespace)

@@ -17,8 +17,6 @@ from ..refusals import refused
 from .dra_inputs import common_of
 
 CRDS = ("computedomaincliques.resource.nvidia.com", "computedomains.resource.nvidia.com")
-IMAGE = "gpuCluster.draDriver"
-"""The section whose image the catalogue knows for a release."""
 
 
 class Program(Inputs):

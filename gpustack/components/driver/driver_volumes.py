@@ -28,16 +28,14 @@ OS_RELEASE = Volume.host("host-os-release", "/etc/os-release")
 FIRMWARE_PATH = Volume.host("firmware-search-path", "/sys/module/firmware_class/parameters/path")
 FIRMWARE = Volume.host("nv-firmware", "/run/nvidia/driver/lib/firmware", "DirectoryOrCreate")
 NETWORK_SOURCES = "/run/mellanox/drivers/usr/src"
-MEMORY_ONLINE = "/sys/devices/system/memory/auto_online_blocks"
 
 FABRIC_MANAGER = Volume.host("run-nvidia-fabricmanager", "/run/nvidia-fabricmanager", "DirectoryOrCreate")
 TOPOLOGY_DAEMON = Volume.host("run-nvidia-topologyd", "/run/nvidia-topologyd", "DirectoryOrCreate")
 DEVICES = Volume.host("host-sys-devices-system", "/sys/devices/system", "Directory")
-MEMORY = Volume.host("sysfs-memory-online", MEMORY_ONLINE)
+MEMORY = Volume.host("sysfs-memory-online", "/sys/devices/system/memory/auto_online_blocks")
 CGROUP, VFIO = Volume.host("cgroup", "/sys/fs/cgroup"), Volume.host("vfio", "/dev/vfio")
 
-TRUSTED_CA, TRUSTED_CA_KEY = "gpu-operator-trusted-ca", "ca-bundle.crt"
-INJECT = "config.openshift.io/inject-trusted-cabundle"
+TRUSTED_CA = "gpu-operator-trusted-ca"
 
 
 def declared(common: Common, settings: DriverCommon) -> list[Volume]:
@@ -98,7 +96,7 @@ def mount_toolkit(sidecar: Container, settings: DriverCommon) -> None:
 
 def mount_authorities(container: Container) -> None:
     """Let CONTAINER trust the authorities of the cluster's proxy (operator.md 8.2)."""
-    bundle = Volume.config_map(TRUSTED_CA, TRUSTED_CA, items={TRUSTED_CA_KEY: "tls-ca-bundle.pem"})
+    bundle = Volume.config_map(TRUSTED_CA, TRUSTED_CA, items={"ca-bundle.crt": "tls-ca-bundle.pem"})
     container.mount(bundle, "/etc/pki/ca-trust/extracted/pem", read_only=True)
 
 
@@ -111,7 +109,9 @@ def trusted_authorities(namespace: str, labels: Mapping[str, str] | None = None)
     return {
         "apiVersion": "v1",
         "kind": "ConfigMap",
-        "metadata": metadata(TRUSTED_CA, namespace, labels={INJECT: "true", **(labels or {})}),
+        "metadata": metadata(
+            TRUSTED_CA, namespace, labels={"config.openshift.io/inject-trusted-cabundle": "true", **(labels or {})}
+        ),
     }
 
 

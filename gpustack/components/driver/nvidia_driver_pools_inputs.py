@@ -30,7 +30,6 @@ from .driver_view import DriverView
 
 LABEL_LENGTH = 63
 """The name of such a DaemonSet is the value of a label too."""
-NAME_LENGTH = 253
 
 
 def toolkits(spec: ClusterPolicySpec) -> dict[str, str]:
@@ -130,9 +129,7 @@ def daemonset_name(kind: DriverType, tag: str, driver: str, variant: str = "") -
 def account_name(kind: DriverType, driver: str, tag: str) -> str:
     """The name of service account, roles and security context constraints of DRIVER on TAG (operator.md 10.2)."""
     host = kind == "vgpu-host-manager"
-    return shortened(
-        f"nvidia-vgpu-manager-{driver}-{tag}" if host else f"nvidia-{kind}-driver-{driver}-{tag}", NAME_LENGTH
-    )
+    return shortened(f"nvidia-vgpu-manager-{driver}-{tag}" if host else f"nvidia-{kind}-driver-{driver}-{tag}", 253)
 
 
 def shortened(words: str, length: int) -> str:

@@ -22,7 +22,6 @@ from ..parts.common_inputs import GUARDED
 from .guards_inputs import DRA_CONTROLLER, DRA_PLUGIN, Discovery, GuardsInputs, NodeWriter
 
 RECONCILER = "gpustack-reconciler"
-MASTERS = "system:masters"
 DELETERS = ("namespace-controller", "generic-garbage-collector")
 """Accounts of Kubernetes that delete what is in a namespace that goes, or whose owner has gone."""
 STEERING_PREFIXES = (keys.DEPLOY, "nvidia.com/gpu-driver-upgrade", "nvidia.com/cc.mode", f"{keys.DOMAIN}/")
@@ -111,7 +110,7 @@ def config_maps(inputs: GuardsInputs) -> Iterator[Body]:
         namespace=inputs.namespace,
         marked=GUARDED,
         users=f"request.userInfo.username in {listed(inputs.users)} || " if inputs.users else "",
-        within=listed([MASTERS, *inputs.groups] if inputs.known else refused),
+        within=listed(["system:masters", *inputs.groups] if inputs.known else refused),
         gone=listed(user("kube-system", each) for each in DELETERS),
         writes=writes if inputs.kept else "",
     )

@@ -16,7 +16,6 @@ from ..parts.pod import PRIVILEGED_ROOT, Env, Pod
 from .monitoring_inputs import NodeStatusExporterInputs
 
 NAME = "nvidia-node-status-exporter"
-LABELS = {"app": NAME}
 PORT = 8000
 
 
@@ -25,7 +24,7 @@ class NodeStatusExporter(Component[NodeStatusExporterInputs]):
 
     def manifests(self, inputs: NodeStatusExporterInputs) -> Iterator[Body]:
         common = inputs.common
-        yield from operand_access(common, NAME, labels=LABELS)
+        yield from operand_access(common, NAME, labels={"app": NAME})
         scraped = {"prometheus.io/scrape": "true"}
         yield service(NAME, common.namespace, port_name="node-status", port=PORT, annotations=scraped)
         if inputs.monitoring:

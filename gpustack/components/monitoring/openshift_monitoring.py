@@ -14,7 +14,6 @@ from .monitoring_inputs import OpenShiftMonitoringInputs
 
 NAME = "prometheus-k8s"
 """The ServiceAccount of OpenShift's Prometheus, and by OpenShift's custom the roles that others give it."""
-LABELS = {"app": "gpu-operator"}
 
 
 class OpenShiftMonitoring(Component[OpenShiftMonitoringInputs]):
@@ -23,5 +22,5 @@ class OpenShiftMonitoring(Component[OpenShiftMonitoringInputs]):
     stage = "monitoring"
 
     def manifests(self, inputs: OpenShiftMonitoringInputs) -> Iterator[Body]:
-        granted, home = rights(NAME), "openshift-monitoring"
-        yield from grant(NAME, NAME, inputs.namespace, home=home, labels=LABELS, **granted)
+        home, labels = "openshift-monitoring", {"app": "gpu-operator"}
+        yield from grant(NAME, NAME, inputs.namespace, home=home, labels=labels, **rights(NAME))

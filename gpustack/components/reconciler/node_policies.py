@@ -10,8 +10,6 @@ from ..parts.kube import metadata
 from .node_policies_inputs import NodePoliciesInputs, PolicyInputs
 from .prepull import drivers, images
 
-API_VERSION = "gpustack.dev/v1alpha1"
-
 
 class NodePolicies(Component[NodePoliciesInputs]):
     """One NodePolicy for each pool of nodes. Each says which version of the driver's DaemonSets it was made with."""
@@ -38,4 +36,9 @@ def node_policy(inputs: PolicyInputs, known: Mapping[str, Mapping[str, str]]) ->
         what = ("revision", "images") if "prepull" in spec["upgrade"] else ("revision",)
         sets = [{**each, **{key: known[each["name"]][key] for key in what}} for each in spec["driver"]["daemonSets"]]
         spec["driver"] = {**spec["driver"], "daemonSets": sets}
-    return {"apiVersion": API_VERSION, "kind": "NodePolicy", "metadata": metadata(inputs.name), "spec": spec}
+    return {
+        "apiVersion": "gpustack.dev/v1alpha1",
+        "kind": "NodePolicy",
+        "metadata": metadata(inputs.name),
+        "spec": spec,
+    }

@@ -29,7 +29,6 @@ PORT, PROBES = 8080, 8081
 """Of metrics, which others scrape, and of the kubelet's probes, so that neither stands in the other's way."""
 EVENTS = "default"
 """The namespace of Events about nodes, and the only one that it writes them to."""
-PAGE = f"{docs('reconciler.md')} says how to get out of it"
 
 
 class Reconciler(Component[ReconcilerInputs]):
@@ -86,6 +85,7 @@ def alerts(name: str, inputs: ReconcilerInputs) -> Body:
     renders them with all others. Both copies serve metrics and only the one that works has any of policies, so that no
     alert counts a node twice.
     """
+    page = f"{docs('reconciler.md')} says how to get out of it"
     rules = [
         {
             "alert": f"{known.PREFIX}{alert.name}",
@@ -94,7 +94,7 @@ def alerts(name: str, inputs: ReconcilerInputs) -> Body:
             "labels": {"severity": alert.plain},
             "annotations": {
                 "summary": alert.summary,
-                "description": f"{alert.told(alert.lasts, alert.set).removesuffix('.')}; {PAGE}.",
+                "description": f"{alert.told(alert.lasts, alert.set).removesuffix('.')}; {page}.",
             },
         }
         for alert in known.alerts().values()

@@ -18,9 +18,6 @@ from ..parts.kube import metadata
 from ..parts.pod import sparse, unique
 from .kubevirt_inputs import Device, KubeVirtInputs
 
-NEEDED_GATE = "HostDevices"
-NO_MEDIATED_GATE = "DisableMDEVConfiguration"
-
 
 class KubeVirt(Component[KubeVirtInputs]):
     """The part of the KubeVirt or HyperConverged object that permits GPUs."""
@@ -36,7 +33,7 @@ def kubevirt(inputs: KubeVirtInputs) -> tuple[str, str, Body]:
     """KubeVirt's own object. Without the last gate KubeVirt deletes mediated devices that it did not make."""
     gates: list[str] = []
     if inputs.gates is not None:
-        ours = [NEEDED_GATE, *([NO_MEDIATED_GATE] if inputs.keep_mediated else [])]
+        ours = ["HostDevices", *(["DisableMDEVConfiguration"] if inputs.keep_mediated else [])]
         gates = unique([*inputs.gates, *ours])
     configuration = sparse(
         developerConfiguration=sparse(featureGates=gates),

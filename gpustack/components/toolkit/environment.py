@@ -21,10 +21,6 @@ from ..parts.common_inputs import Common, Runtime
 from ..parts.pod import Container, Env, Volume
 from .toolkit_inputs import ToolkitInputs
 
-CONFIG_DIR = "/runtime/config-dir/"
-DROP_IN_DIR = "/runtime/config-dir.d/"
-SOCKET_DIR = "/runtime/sock-dir/"
-NRI_SOCKET_DIR = "/runtime/nri-sock-dir/"
 NRI_SOCKET = "/var/run/nri/nri.sock"
 
 
@@ -73,25 +69,25 @@ def configure_runtime(common: Common, main: Container, *, drop_in_files: bool = 
     env = main.env.set("RUNTIME", common.runtime)
     if common.nri:
         socket = env.get("NRI_SOCKET") or NRI_SOCKET
-        env.set("NRI_SOCKET", mount_folder(main, "nri-socket", socket, NRI_SOCKET_DIR, "DirectoryOrCreate"))
+        env.set("NRI_SOCKET", mount_folder(main, "nri-socket", socket, "/runtime/nri-sock-dir/", "DirectoryOrCreate"))
         if common.traits.nri_replaces_runtime_config:
             return
     if common.runtime == "containerd":
         env.set("CONTAINERD_RUNTIME_CLASS", common.runtime_class)
     files = FILES[common.runtime]
     config = env.get(files.config_env) or env.get("RUNTIME_CONFIG") or files.config
-    config = mount_folder(main, f"{common.runtime}-config", config, CONFIG_DIR, "DirectoryOrCreate")
+    config = mount_folder(main, f"{common.runtime}-config", config, "/runtime/config-dir/", "DirectoryOrCreate")
     env.set("RUNTIME_CONFIG", config).set(files.config_env, config)
     if files.drop_in and drop_in_files:
         drop_in = env.get("RUNTIME_DROP_IN_CONFIG") or files.drop_in
         volume = f"{common.runtime}-drop-in-config"
-        mounted = mount_folder(main, volume, drop_in, DROP_IN_DIR, "DirectoryOrCreate")
+        mounted = mount_folder(main, volume, drop_in, "/runtime/config-dir.d/", "DirectoryOrCreate")
         env.set("RUNTIME_DROP_IN_CONFIG", mounted).set("RUNTIME_DROP_IN_CONFIG_HOST_PATH", drop_in)
     if sources := env.get("RUNTIME_CONFIG_SOURCE"):
         env.set("RUNTIME_CONFIG_SOURCE", config_sources(sources))
     if files.socket:
         socket = env.get(files.socket_env) or files.socket
-        socket = mount_folder(main, f"{common.runtime}-socket", socket, SOCKET_DIR)
+        socket = mount_folder(main, f"{common.runtime}-socket", socket, "/runtime/sock-dir/")
         env.set("RUNTIME_SOCKET", socket).set(files.socket_env, socket)
 
 
