@@ -327,6 +327,14 @@ def test_cluster_name_is_one_folder(name: str) -> None:
     assert len(name) <= 63
 
 
+def test_texts_as_long_as_they_say() -> None:
+    """A text has an end where its refusal says so, and not before: scripts that a policy carries are long."""
+    longest = form("text").longest
+    assert form("text").check("x" * longest)
+    with pytest.raises(ValueError, match=f"{longest} characters at most"):
+        form("text").check("x" * (longest + 1))
+
+
 @given(st.lists(st.sampled_from(["/", "..", ".", "a", "...", "\n", "\x00", ":", "~"]), max_size=8).map("".join))
 def test_host_path_stays_below_the_root(path: str) -> None:
     """Whatever is taken for a path on the node is absolute, never goes up and has no control character."""

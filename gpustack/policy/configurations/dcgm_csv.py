@@ -78,7 +78,11 @@ def _records(text: str) -> Iterator[Record | Problem]:
                 end = line.find(",", column)
                 value = line[column:] if end < 0 else line[column:end]
                 if '"' in value:
-                    yield _bare_quote((number, column + value.index('"') + 1), value)
+                    early = value.strip().startswith('"')
+                    what = "a quote after a space" if early else 'a " inside a text without quotes'
+                    remedy = 'leave out the space before the "' if early else "leave out the quotes, or use single ones"
+                    why = f"a quoted text begins right behind the comma; {STOPS}"
+                    yield Problem((number, column + value.index('"') + 1), what, why, remedy)
                     break
             else:
                 closed = _quoted(lines, number, column)
@@ -116,13 +120,6 @@ def _quoted(lines: list[str], number: int, column: int) -> tuple[str, int, int] 
             what, remedy = "something follows the closing quote", "end the row or write a comma after the quote"
             return Problem((number, end + 2), what, STOPS, remedy)
     return Problem(start, "the quote is not closed", STOPS, 'write " at the end of the help text')
-
-
-def _bare_quote(place: Place, value: str) -> Problem:
-    early = value.strip().startswith('"')
-    what = "a quote after a space" if early else 'a " inside a text without quotes'
-    remedy = 'leave out the space before the "' if early else "leave out the quotes, or use single ones"
-    return Problem(place, what, f"a quoted text begins right behind the comma; {STOPS}", remedy)
 
 
 def _row(record: Record) -> Row | Problem:

@@ -5,19 +5,19 @@ the object are gone. What Go's text/template reads is read here, with the functi
 template makes sense is not asked.
 """
 
+import contextlib
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 FUNCTIONS = {
-    *("and", "or", "not", "call", "html", "index", "slice", "js", "len", "print", "printf", "println", "urlquery"),
-    *("eq", "ge", "gt", "le", "lt", "ne", "query", "first", "label", "value", "strvalue", "args", "reReplaceAll"),
-    *("safeHtml", "match", "title", "toUpper", "toLower", "graphLink", "tableLink", "sortByLabel", "stripPort"),
-    *("stripDomain", "humanize", "humanize1024", "humanizeDuration", "humanizePercentage", "humanizeTimestamp"),
-    *("toTime", "toDuration", "now", "pathPrefix", "externalURL", "parseDuration", "urlQueryEscape", "tmpl"),
+    *"and or not call html index slice js len print printf println urlquery eq ge gt le lt ne query first".split(),
+    *"label value strvalue args reReplaceAll safeHtml match title toUpper toLower graphLink tableLink".split(),
+    *"sortByLabel stripPort stripDomain humanize humanize1024 humanizeDuration humanizePercentage".split(),
+    *"humanizeTimestamp toTime toDuration now pathPrefix externalURL parseDuration urlQueryEscape tmpl".split(),
 }
 KNOWN = {"$", "$labels", "$externalLabels", "$externalURL", "$value"}
 """Variables that Prometheus sets."""
-OPENING = ("if", "range", "with", "define", "block")
 _TOKEN = re.compile(
     r"(?P<space>\s+)"
     r"|(?P<literal>\"(?:[^\"\\\n]|\\.)*\"|`[^`]*`|'(?:[^'\\\n]|\\.)+'|[+-]?[0-9][0-9a-zA-Z_.]*)"
@@ -47,7 +47,7 @@ class _Reader:
         kind, word = tokens[0] if tokens else ("", "")
         if not tokens:
             raise _Wrong("nothing stands between {{ and }}")
-        if kind == "name" and word in OPENING:
+        if kind == "name" and word in {"if", "range", "with", "define", "block"}:
             self.opened.append((word, set(self.variables)))
             self.head(word, tokens[1:])
         elif word == "end":
@@ -87,8 +87,7 @@ class _Reader:
             names = tokens[:at:2]
             if not names or any(kind != "variable" for kind, _ in names) or any(t != "," for t in texts[1:at:2]):
                 raise _Wrong(f"what stands before {texts[at]} is not a variable")
-            rest = tokens[at + 1 :]
-            self.commands(rest)
+            self.commands(tokens[at + 1 :])
             if texts[at] == ":=":
                 self.variables |= {name for _, name in names}
             elif not {name for _, name in names} <= self.variables:
@@ -100,15 +99,15 @@ class _Reader:
         """TOKENS between pipes, with what is in parentheses."""
         depth, first, stage = 0, True, 0
         for kind, text in tokens:
-            if text == "(" and kind == "sign":
+            if text == "(":
                 depth, first = depth + 1, True
                 continue
-            if text == ")" and kind == "sign":
+            if text == ")":
                 depth -= 1
                 if depth < 0 or first:
                     raise _Wrong("parentheses don't match")
                 continue
-            if text == "|" and kind == "sign":
+            if text == "|":
                 if first:
                     raise _Wrong("nothing stands before |")
                 first, stage = True, stage + 1
@@ -128,12 +127,10 @@ class _Reader:
 
 def wrong(text: str) -> str:
     """What is wrong with the template TEXT, in words; "" where Prometheus can read it."""
-    reader, position = _Reader(), 0
+    reader = _Reader()
     try:
-        while (start := text.find("{{", position)) >= 0:
-            tokens, position = _tokens(text, start + 2)
-            if tokens is not None:
-                reader.action(tokens)
+        for tokens in _actions(text):
+            reader.action(tokens)
     except _Wrong as error:
         return str(error)
     return f"{reader.opened[-1][0]} has no end" if reader.opened else ""
@@ -142,14 +139,19 @@ def wrong(text: str) -> str:
 def called(text: str) -> set[str]:
     """The names of the functions and keywords in the actions of TEXT; those in front of what can't be read."""
     names: set[str] = set()
-    position = 0
-    try:
-        while (start := text.find("{{", position)) >= 0:
-            tokens, position = _tokens(text, start + 2)
-            names |= {word for kind, word in tokens or () if kind == "name"}
-    except _Wrong:
-        return names
+    with contextlib.suppress(_Wrong):
+        for tokens in _actions(text):
+            names |= {word for kind, word in tokens if kind == "name"}
     return names
+
+
+def _actions(text: str) -> Iterator[Tokens]:
+    """What stands in each pair of braces of TEXT, but for comments."""
+    position = 0
+    while (start := text.find("{{", position)) >= 0:
+        tokens, position = _tokens(text, start + 2)
+        if tokens is not None:
+            yield tokens
 
 
 def _tokens(text: str, position: int) -> tuple[Tokens | None, int]:

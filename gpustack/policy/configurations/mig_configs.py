@@ -8,7 +8,7 @@ NVIDIA/vgpu-device-manager's api/spec/v1 and pkg/types.
 
 import functools
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -130,8 +130,8 @@ def _lets_through(text: str, product: Product) -> bool:
     return below is None or not product.subsystem_ids or below[1].upper() in product.subsystem_ids
 
 
-class Filters(Reader):
-    """Reads by which boards a part of a file is for."""
+class Boards(Reader):
+    """Reads which GPUs a part of a file is for."""
 
     example = '"0x233010DE" is an H100'
 
@@ -145,8 +145,16 @@ class Filters(Reader):
                 self.problem(item, what, f"write device id and vendor, in quotes: {self.example}", why)
         return tuple(text for _, text in texts)
 
+    def indices(self, node: Any) -> Iterator[tuple[Any, int | None]]:
+        """Each item of `devices`, and the GPU's index that it is; nothing where it is all of them."""
+        if not isinstance(node, yaml.ScalarNode):
+            for item in self.items(node, "devices", empty=True):
+                yield item, self.integer(item, "the index of a GPU")
+        elif node.value != "all":
+            self.problem(node, f"devices is {node.value!r}", "write all, or a list of indices such as [0, 1]")
 
-class _Layouts(Filters):
+
+class _Layouts(Boards):
     def element(self, node: Any) -> Element | None:
         before = len(self.problems)
         pairs = self.mapping(node, "an item of a layout", ELEMENT)
@@ -173,21 +181,15 @@ class _Layouts(Filters):
 
     def devices(self, node: Any) -> tuple[int, ...] | None:
         """Indices of GPUs, or None for all."""
-        if isinstance(node, yaml.ScalarNode):
-            if node.value != "all":
-                remedy = "write all, or a list of indices such as [0, 1]"
-                self.problem(node, f"devices is {node.value!r}", remedy)
-            return None
         numbers: list[int] = []
-        for item in self.items(node, "devices", empty=True):
-            number = self.integer(item, "the index of a GPU")
+        for item, number in self.indices(node):
             if number is not None and number in numbers:
                 self.problem(item, f"GPU {number} is listed twice", "delete one of the two", "it has one layout")
             elif number is not None:
                 numbers.append(number)
         if isinstance(node, yaml.SequenceNode) and not node.value:
             self.problem(node, "devices lists no GPU", "write all, or a list of indices", "the item changes nothing")
-        return tuple(numbers)
+        return None if isinstance(node, yaml.ScalarNode) else tuple(numbers)
 
     def counts(self, node: Any) -> tuple[dict[str, int], dict[str, Place]]:
         """Instances by profile, without those of count 0, and where the profiles stand."""
@@ -235,7 +237,7 @@ def read_vgpu_config(text: str) -> tuple[Problem, ...]:
     return tuple(reader.problems)
 
 
-class _Sets(Filters):
+class _Sets(Boards):
     example = '"0x223610DE" is an A10'
 
     def element(self, node: Any) -> None:
@@ -249,20 +251,11 @@ class _Sets(Filters):
             if len(self.problems) == before and key not in pairs:
                 self.problem(node, f"{key} is missing", remedy)
         if "devices" in pairs:
-            self.devices(pairs["devices"][1])
+            list(self.indices(pairs["devices"][1]))  # for what is wrong with them
         if "device-filter" in pairs:
             self.filters(pairs["device-filter"][1], empty=True)
         if "vgpu-devices" in pairs:
             self.types(pairs["vgpu-devices"][1])
-
-    def devices(self, node: Any) -> None:
-        """Indices of GPUs, or all."""
-        if isinstance(node, yaml.ScalarNode):
-            if node.value != "all":
-                self.problem(node, f"devices is {node.value!r}", "write all, or a list of indices such as [0, 1]")
-            return
-        for item in self.items(node, "devices", empty=True):
-            self.integer(item, "the index of a GPU")
 
     def types(self, node: Any) -> None:
         """Devices of a GPU, by their types."""

@@ -72,9 +72,8 @@ class KeyReader(Reader):
             if known is None:
                 self.ignore(key, f"{path}.{name}" if path else name, keys)
             elif known in pairs:
-                line = place_of(pairs[known][0])[0]
-                remedy = f"delete one of the two; the other is on line {line}"
-                self.ignored.append(Problem(place_of(key), f"{known} stands twice", "one of the two is lost", remedy))
+                remedy = f"delete one of the two; the other is on line {place_of(pairs[known][0])[0]}"
+                self.drop(key, f"{known} stands twice", "one of the two is lost", remedy)
                 self.ambiguous = True
             else:
                 pairs[known] = key, value
@@ -105,12 +104,15 @@ class KeyReader(Reader):
             close = nearest(name, [known.rpartition(".")[2] for known in known_paths()], 1)
             others = [known for known in known_paths() if known.rpartition(".")[2] in close]
             remedy = f"did you mean {others[0]}?" if others else f"known here are {', '.join(keys)}"
-        self.ignored.append(Problem(place_of(key), f"{path} is unknown", IGNORED, remedy))
+        self.drop(key, f"{path} is unknown", IGNORED, remedy)
+
+    def drop(self, where: Any, what: str, why: str, remedy: str) -> None:
+        """Add a problem without effect at WHERE, a node or a place."""
+        self.ignored.append(Problem(where if isinstance(where, tuple) else place_of(where), what, why, remedy))
 
     def read_flags(self, node: Any, path: str = "flags") -> None:
-        inner = {
-            known[len(path) + 1 :].partition(".")[0] for known in plugin_config.flags() if known.startswith(f"{path}.")
-        }
+        below = [known for known in plugin_config.flags() if known.startswith(f"{path}.")]
+        inner = {known[len(path) + 1 :].partition(".")[0] for known in below}
         for name, (key, value) in self.section(node, path, tuple(sorted(inner))).items():
             where = f"{path}.{name}"
             flag = plugin_config.flags().get(where)
@@ -122,7 +124,7 @@ class KeyReader(Reader):
             if flag.since and plugin_config.before(self.version_of_plugin, flag.since):
                 why = f"the device plugin {self.version_of_plugin} ignores it"
                 what, remedy = f"{where} is known from {flag.since} on", "leave it out, or take a newer device plugin"
-                self.ignored.append(Problem(place_of(key), what, why, remedy))
+                self.drop(key, what, why, remedy)
             self.read_flag(where, flag, value)
 
     def read_flag(self, path: str, flag: plugin_config.Flag, node: Any) -> None:
@@ -133,10 +135,9 @@ class KeyReader(Reader):
         elif flag.type == "duration":
             self.duration(node, path)
         elif not all(isinstance(item, yaml.ScalarNode) and isinstance(scalar(item), str) for item in items):
-            remedy = "write one value, in quotes if it is a number or a word such as yes"
-            self.problem(
-                node, f"{path} is not text", remedy if flag.type == "string" else f"write {' or '.join(flag.values)}"
-            )
+            single = "write one value, in quotes if it is a number or a word such as yes"
+            remedy = single if flag.type == "string" else f"write {' or '.join(flag.values)}"
+            self.problem(node, f"{path} is not text", remedy)
         elif flag.type in {"list", "enum"}:
             for item in items:
                 self.choice(path, flag, item)

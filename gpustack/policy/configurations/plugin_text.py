@@ -17,7 +17,7 @@ from typing import Any
 import yaml
 
 from gpustack.catalog import plugin_config
-from gpustack.policy.configurations.embedded import Pairs, Place, Problem, place_of
+from gpustack.policy.configurations.embedded import START, Pairs, Place, Problem, place_of
 from gpustack.policy.configurations.plugin_keys import ITEMS, PREFIX, PROGRAM, KeyReader
 from gpustack.text.go_scalars import folded, is_null, octal, scalar, whole
 
@@ -29,7 +29,6 @@ _NOTHING = re.compile(r"\ufeff?(?:[ \t]*(?:---|\.\.\.)?[ \t]*(?:#.*)?(?:\r?\n|\Z
 _BLANKS = r"(?:[ \t]*(?:#.*)?\r?\n)*"
 _EMPTY_FIRST = re.compile(rf"\ufeff?{_BLANKS}---[ \t]*(?:#.*)?\r?\n{_BLANKS}---(?=\s)")
 """A first document without anything in it, which is the one that counts."""
-_START: Place = (1, 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +103,7 @@ class _Config(KeyReader):
             self.second_document((text.count("\n", 0, first.end()) + 1, 1))
             return PluginConfig(ignored=tuple(self.ignored))
         if _DIRECTIVE.match(text):
-            self.problem(_START, "the text isn't YAML 1.1", "delete the line that begins with %YAML")
+            self.problem(START, "the text isn't YAML 1.1", "delete the line that begins with %YAML")
         root = self.document(text)
         top = self.section(root, "", plugin_config.top_level()) if root is not None and not is_null(root) else {}
         if "version" in top and not (is_null(top["version"][1]) or getattr(top["version"][1], "value", None) == ""):
@@ -113,22 +112,13 @@ class _Config(KeyReader):
             if name in top and not is_null(top[name][1]):
                 getattr(self, f"read_{name}")(top[name][1])
         sharing = self.read_kinds(top["sharing"][1]) if "sharing" in top else {}
-        return PluginConfig(
-            tuple(self.problems),
-            tuple(self.ignored),
-            sharing,
-            self.flags,
-            self.wrong,
-            ambiguous=self.ambiguous,
-            lacking=self.lacking,
-        )
+        told = tuple(self.problems), tuple(self.ignored)
+        return PluginConfig(*told, sharing, self.flags, self.wrong, self.ambiguous, self.lacking)
 
     def second_document(self, node: Any) -> None:
         """It has no effect."""
         why = f"{PROGRAM} reads the first one only, without a word"
-        remedy = "join the two, or delete one"
-        place = node if isinstance(node, tuple) else place_of(node)
-        self.ignored.append(Problem(place, "the text holds a second document", why, remedy))
+        self.drop(node, "the text holds a second document", why, "join the two, or delete one")
 
     def read_resources(self, node: Any) -> None:
         """Names for resources, which nothing honours, and which have to be right all the same."""
@@ -146,7 +136,7 @@ class _Config(KeyReader):
                     self.text(pairs["pattern"][1], f"resources.{name}[].pattern")
             if items and len(self.problems) == before:
                 why = "the device plugin drops resource names of your own; nodes offer nvidia.com/gpu and MIG instances"
-                self.ignored.append(Problem(place_of(key), f"resources.{name} is not honoured", why, "leave it out"))
+                self.drop(key, f"resources.{name} is not honoured", why, "leave it out")
 
     def read_imex(self, node: Any) -> None:
         pairs = self.section(node, "imex", ITEMS["imex"])
@@ -155,9 +145,8 @@ class _Config(KeyReader):
         if "channelIDs" in pairs and not is_null(pairs["channelIDs"][1]):
             items = self.items(pairs["channelIDs"][1], "imex.channelIDs", empty=True)
             if [whole(item) for item in items] not in ([], [0]):
-                self.problem(
-                    pairs["channelIDs"][1], "imex.channelIDs is neither [] nor [0]", "write [0], or leave it out"
-                )
+                what = "imex.channelIDs is neither [] nor [0]"
+                self.problem(pairs["channelIDs"][1], what, "write [0], or leave it out")
 
     def read_sharing(self, node: Any) -> None:
         """Only the keys; `read_kinds` reads what is below them."""
@@ -218,11 +207,8 @@ class _Config(KeyReader):
         """A name for the shares, which is dropped, but where it is the one that renameByDefault gives: DEFAULT."""
         name = self.resource(pairs["rename"][1]) if "rename" in pairs else None
         if name is not None and name != default:
-            why, remedy = (
-                "the device plugin drops names of your own",
-                "leave it out; renameByDefault: true adds .shared",
-            )
-            self.ignored.append(Problem(place_of(pairs["rename"][0]), f"{path}.rename is not honoured", why, remedy))
+            why, remedy = f"{PROGRAM} drops names of your own", "leave it out; renameByDefault: true adds .shared"
+            self.drop(pairs["rename"][0], f"{path}.rename is not honoured", why, remedy)
 
     def devices(self, path: str, pairs: Pairs) -> None:
         """Which devices are shared: always all. What is neither all, nor a number, nor a list of devices is refused."""
@@ -238,7 +224,7 @@ class _Config(KeyReader):
         remedy = "leave it out, or write devices: all"
         if right:
             why = "the device plugin shares all devices of the resource"
-            self.ignored.append(Problem(place_of(key), f"{path}.devices is not honoured", why, remedy))
+            self.drop(key, f"{path}.devices is not honoured", why, remedy)
         else:
             self.problem(node, f"{path}.devices is neither all nor a number nor a list of devices", remedy)
 

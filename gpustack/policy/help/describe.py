@@ -38,8 +38,12 @@ def descriptions(model: type[Section]) -> dict[str, str]:
 
 def models(root: type[Section]) -> Iterator[type[Section]]:
     """ROOT and every model below it, each once, in the order of the fields."""
-    seen: dict[type[Section], None] = {}
-    _collect(root, seen)
+    waiting, seen = [root], dict[type[Section], None]()
+    while waiting:
+        if (model := waiting.pop()) not in seen:
+            seen[model] = None
+            fields = model.model_fields.values()
+            waiting += reversed([inner for field in fields for inner in nested(field.annotation)])
     yield from seen
 
 
@@ -48,15 +52,6 @@ def nested(annotation: Any) -> list[type[Section]]:
     if isinstance(annotation, type) and not isinstance(annotation, types.GenericAlias):
         return [annotation] if issubclass(annotation, Section) else []
     return [model for part in typing.get_args(annotation) for model in nested(part)]
-
-
-def _collect(model: type[Section], seen: dict[type[Section], None]) -> None:
-    if model in seen:
-        return
-    seen[model] = None
-    for field in model.model_fields.values():
-        for inner in nested(field.annotation):
-            _collect(inner, seen)
 
 
 @functools.cache

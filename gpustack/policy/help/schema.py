@@ -28,7 +28,8 @@ from gpustack.model import INT32
 from ..language.base import Section
 from ..language.forms import Form, Number, TextAt
 from ..language.node_pools import Count
-from ..language.spec import API_VERSION, PolicyLayer, PolicySpec
+from ..language.spec import PolicyLayer, PolicySpec
+from ..loading.envelope import API_VERSION
 from ..loading.ring import Renderer, Rollout
 from .describe import descriptions, models, nested, summary
 

@@ -8,14 +8,12 @@ Rejected: `Field(pattern=...)`. It compiles an expression per field when the mod
 and its message is the expression itself.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import re
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from string import Template
-from typing import Any
+from typing import Any, Self
 
 from pydantic import GetCoreSchemaHandler, ValidationError
 from pydantic_core import InitErrorDetails, PydanticCustomError, core_schema
@@ -85,11 +83,7 @@ class Form:
         """Return VALUE, or raise what is wrong with it."""
         if not value and self.empty:
             return value
-        if (
-            len(value) > LONGEST
-            or (self.longest and len(value) > self.longest)
-            or not re.fullmatch(self.pattern, value)
-        ):
+        if len(value) > (self.longest or LONGEST) or not re.fullmatch(self.pattern, value):
             limit = f", {self.longest} characters at most" if self.longest else ""
             shown = f"{value[:60]}..." if len(value) > 63 else value
             hints = ((re.search(pattern, value[:LONGEST]), text) for pattern, text in self.hints)
@@ -104,7 +98,7 @@ class Form:
         limit = {"maxLength": self.longest} if self.longest else {}
         return {"type": "string", "pattern": f"^(?:{self.pattern}){'?' if self.empty else ''}$", **limit}
 
-    def or_empty(self) -> Form:
+    def or_empty(self) -> Self:
         return dataclasses.replace(self, empty=True)
 
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> core_schema.CoreSchema:

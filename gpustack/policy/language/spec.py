@@ -38,8 +38,6 @@ from .verify import Validator, Verify
 if TYPE_CHECKING:
     from ..loading.constructs import Constructs
 
-API_VERSION = "gpustack.dev/v1alpha1"
-
 
 class PolicySpec(Section):
     """What a policy or a layer says. Whatever is absent comes from the layers, the platform and the release."""

@@ -8,8 +8,6 @@ again with the defaults below them. What can't be looked up (no release, an unkn
 exception: the rest of the spec is still validated, and the reader gets all mistakes at once.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import functools
 from collections.abc import Sequence

@@ -4,8 +4,6 @@ These rules see what layers and policy say, unvalidated: whatever is of another 
 models refuse it afterwards. A value that layers and policy set themselves always wins.
 """
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple

@@ -11,7 +11,7 @@ import functools
 import re
 import types
 import typing
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from pydantic import BaseModel
 
@@ -125,22 +125,17 @@ def models_at(model: Model, path: Path) -> list[Model]:
 @functools.cache
 def all_paths(model: Model) -> tuple[str, ...]:
     """Return all paths of MODEL, sections too, with [] for any item of a list: nodePools[].sharing.mig.layout."""
-    paths: list[str] = []
-    _collect(model, "", (), paths)
-    return tuple(dict.fromkeys(paths))
+    return tuple(dict.fromkeys(_paths(model, "")))
 
 
-def _collect(annotation: typing.Any, prefix: str, open_models: tuple[Model, ...], paths: list[str]) -> None:
+def _paths(annotation: typing.Any, prefix: str) -> Iterator[str]:
     for option in _options(annotation):
         if _is_model(option):
-            if option in open_models:
-                continue
             for name, info in option.model_fields.items():
-                path = f"{prefix}.{name}" if prefix else name
-                paths.append(path)
-                _collect(info.annotation, path, (*open_models, option), paths)
+                yield (path := f"{prefix}.{name}" if prefix else name)
+                yield from _paths(info.annotation, path)
         elif typing.get_origin(option) is list:
-            _collect(typing.get_args(option)[0], f"{prefix}[]", open_models, paths)
+            yield from _paths(typing.get_args(option)[0], f"{prefix}[]")
 
 
 def _into(annotation: typing.Any, step: str | int) -> list[typing.Any]:

@@ -8,8 +8,6 @@ goes from ring to ring as any change does. Of several that a cluster has, the on
       sha256: 5891b5b522d5df086d0ff0b110fbd9d21bb4fc7163af34d08286a2e846f6be03
 """
 
-from __future__ import annotations
-
 import pathlib
 from collections.abc import Sequence
 from typing import Annotated
