@@ -162,13 +162,11 @@ class Dashboards(Section):
     enabled: bool = own("dashboards.enabled")
     """Whether dashboards are rendered. Absent: true."""
     output: Literal["configMap", "grafanaOperator"] = own("dashboards.output")
-    """As what: `configMap` for the sidecar of Grafana's chart, `grafanaOperator` for GrafanaDashboard objects. Absent:
-    configMap."""
+    """For Grafana's sidecar (`configMap`), or as GrafanaDashboard objects (`grafanaOperator`). Absent: configMap."""
     namespace: DnsLabel | None = None
     """Namespace of the dashboards, which somebody else made. Absent: that of the stack."""
     labels: Labels = mapping()
-    """Labels of the objects, by which the sidecar finds them. Absent: `grafana_dashboard: "1"` for the sidecar, none
-    for the operator."""
+    """Labels by which the sidecar finds them. Absent: `grafana_dashboard: "1"`, or none for the operator."""
     folder: Annotated[str, form("dashboard_folder")] | None = None
     """Folder in Grafana: the annotation `grafana_folder`, or that of a GrafanaDashboard. Absent: none."""
     instanceSelector: Labels = mapping()

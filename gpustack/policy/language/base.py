@@ -41,8 +41,7 @@ class Section(BaseModel):
 
 
 def section() -> Any:
-    """The default of a nested section: an empty one, made by its own model (an instance here would build it at
-    import)."""
+    """The default of a nested section: an empty one, made by its model (an instance here would build it at import)."""
     return Field(default_factory=_dict, validate_default=True)
 
 

@@ -63,8 +63,7 @@ class Carried(Section):
     tolerations: list[Toleration] | None = None
     """Tolerations in the place of those that the policy gives. Absent: these."""
     digest: Annotated[str, form("driver_digest")] | None = None
-    """DRIVER_CONFIG_DIGEST of a driver, by which it tells whether it is installed already. Absent: what gpustack
-    computes."""
+    """DRIVER_CONFIG_DIGEST of a driver, by which it tells whether it is installed. Absent: what gpustack computes."""
     volumes: list[DnsLabel] = items()
     """Names of volumes in their order; others follow. Absent: the operator's order."""
 

@@ -76,11 +76,9 @@ class ClusterFacts(Section):
     """What the cluster is: its Kubernetes version, platform, container runtime."""
 
     kubernetesVersion: KubernetesVersion | None = None
-    """Version of the API server, in quotes: "1.34" or "1.34.1". Manifests are checked against its schemas. Has no
-    default."""
+    """Version of the API server, in quotes: "1.34" or "1.34.1". Manifests are checked against it. Has no default."""
     platform: DnsLabel | None = None
-    """Kind of platform, which changes defaults: `eks-al2023`, `gke-cos`, `rke2`, ... Absent or `generic`: no
-    changes."""
+    """Platform, which changes defaults: `eks-al2023`, `gke-cos`, `rke2`, ... Absent or `generic`: no changes."""
     containerRuntime: ContainerRuntime = "containerd"
     """Container runtime of the nodes: `containerd`, `cri-o` or `docker`, with the version if you like:
     `containerd://1.7.27`. Absent: containerd; on OpenShift always CRI-O."""

@@ -92,8 +92,7 @@ class WindowsOptions(Section):
 
 
 class PodSecurityContext(Section):
-    """Kubernetes' pod security context, set on the pods of every component. The containers stay privileged where they
-    have to be."""
+    """Kubernetes' pod security context, for the pods of every component. Containers stay privileged where needed."""
 
     appArmorProfile: AppArmorProfile | None = None
     """AppArmor profile of the pods. Absent: the runtime's."""

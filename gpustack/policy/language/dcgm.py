@@ -37,8 +37,7 @@ class Relabeling(Section):
     regex: Text | None = None
     """Regular expression that the joined values have to match as a whole. Absent: `(.*)`."""
     targetLabel: Text | None = None
-    """Label that the result is written to; needed for replace, hashmod, lowercase, uppercase, keepequal and dropequal.
-    Absent: none."""
+    """Where the result goes; for replace, hashmod, lowercase, uppercase, keepequal and dropequal. Absent: none."""
     replacement: Text | None = None
     """What is written for replace; `$1` is the first group of `regex`. Absent: `$1`."""
     modulus: Annotated[int, Field(ge=0)] | None = None
@@ -46,8 +45,7 @@ class Relabeling(Section):
 
 
 class ServiceMonitor(Section):
-    """A ServiceMonitor of the Prometheus operator. It is rendered only where `cluster.monitoring` says that its CRD is
-    there."""
+    """A ServiceMonitor of the Prometheus operator, rendered where `cluster.monitoring` says that its CRD is there."""
 
     enabled: bool = False
     """Whether it is rendered. Absent: the default of the release."""
@@ -107,10 +105,8 @@ class DcgmExporter(Operand):
     annotations: Annotations = mapping()
     """Annotations of the exporter's pods. Absent: none."""
     enablePodLabels: bool = False
-    """Whether metrics carry the labels of the pod that uses the GPU; the exporter may then read all pods. Absent:
-    false."""
+    """Whether metrics carry labels of the pod that uses the GPU; the exporter may then read all pods. Absent: false."""
     enablePodUID: bool = False
-    """Whether metrics carry the UID of the pod that uses the GPU; the exporter may then read all pods. Absent:
-    false."""
+    """Whether metrics carry the UID of the GPU's pod; the exporter may then read all pods. Absent: false."""
     podLabelAllowlistRegex: list[Annotated[Text, Field(min_length=1)]] = items()
     """Regular expressions for the pod labels that metrics may carry. Absent: all labels."""

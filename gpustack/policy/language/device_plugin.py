@@ -15,8 +15,7 @@ class NamedConfigs(Section):
     name: ObjectName | None = None
     """Name of the ConfigMap in the operator's namespace. Absent or empty: none, nodes get the plain behaviour."""
     create: bool = False
-    """Whether the ConfigMap is rendered from `data`; otherwise it exists already. Absent: true where there is
-    `data`."""
+    """Whether the ConfigMap is rendered from `data`; else it exists already. Absent: true where there is `data`."""
     data: ConfigData = mapping()
     """The configurations by name, each the text of one configuration file. Absent: none."""
 

@@ -29,8 +29,7 @@ class Rdma(Section):
     enabled: bool | None = None
     """Whether nvidia-peermem is loaded beside the driver. Absent: the default of the release, false."""
     useHostMofed: bool | None = None
-    """Whether the network driver (MLNX_OFED, DOCA) is installed on the node itself and not by a container. Absent:
-    false."""
+    """Whether the network driver (MLNX_OFED, DOCA) is installed on the node, not by a container. Absent: false."""
 
 
 class RepoConfig(Section):
@@ -54,8 +53,7 @@ class Licensing(Section):
     secretName: ObjectName | None = None
     """Secret with `gridd.conf` and, with NLS, `client_configuration_token.tok`. Absent or empty: no licence."""
     configMapName: ObjectName | None = None
-    """ConfigMap with the same keys; deprecated, as the token is a credential: use `secretName`. Absent or empty:
-    none."""
+    """ConfigMap with these keys; deprecated, as the token is a credential: use `secretName`. Absent or empty: none."""
     nlsEnabled: bool | None = None
     """Whether the licence comes from the NVIDIA License System and the token is mounted. Absent: the default of the
     release, true."""
@@ -108,8 +106,7 @@ class UpgradePolicy(Section):
     """How a new driver reaches the nodes."""
 
     autoUpgrade: bool = own("drivers[].upgradePolicy.autoUpgrade")
-    """Whether nodes are upgraded one after the other without anybody's help. Absent: the default of the release,
-    true."""
+    """Whether nodes are upgraded one after the other by themselves. Absent: the default of the release, true."""
     maxParallelUpgrades: AtLeast0 = own("drivers[].upgradePolicy.maxParallelUpgrades")
     """How many nodes are upgraded at a time; 0 is no limit. Absent: 1."""
     maxUnavailable: IntOrPercent = own("drivers[].upgradePolicy.maxUnavailable")
@@ -126,8 +123,7 @@ class DriverSettings(Workload):
     kernelModuleType: ModuleType | None = None
     """Which kernel modules are built: open, proprietary, or the ones that suit GPU and branch. Absent: auto."""
     usePrecompiled: bool | None = None
-    """Whether images with modules built for one kernel are used; `version` is then a branch such as "595". Absent:
-    false."""
+    """Whether images with modules for one kernel are used; `version` is then a branch such as "595". Absent: false."""
     rdma: Rdma = section()
     manager: DriverManager = section()
     repoConfig: RepoConfig = section()
@@ -231,8 +227,7 @@ class NvidiaDriver(Workload):
     """A driver for some of the cluster's nodes."""
 
     name: DnsSubdomain
-    """Name of the driver, at most 63 characters: it becomes part of the names of its objects and a label of its
-    nodes."""
+    """Name of the driver, at most 63 characters: a part of the names of its objects, and a label of its nodes."""
     default: bool = False
     """Whether it serves the nodes that no other driver selects. Absent: false."""
     driverType: Literal["gpu", "vgpu", "vgpu-host-manager"] = own("drivers[].driverType")
@@ -240,8 +235,7 @@ class NvidiaDriver(Workload):
     kernelModuleType: ModuleType = own("drivers[].kernelModuleType")
     """Which kernel modules are built: open, proprietary, or the ones that suit GPU and branch. Absent: auto."""
     usePrecompiled: bool = False
-    """Whether images with modules built for one kernel are used; `version` is then a branch such as "595". Absent:
-    false."""
+    """Whether images with modules for one kernel are used; `version` is then a branch such as "595". Absent: false."""
     useOpenKernelModules: bool | None = None
     """Without effect since v25.3, when `kernelModuleType` replaced it. Absent: not set."""
     nodeSelector: Labels = mapping()

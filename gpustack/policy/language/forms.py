@@ -45,8 +45,7 @@ def refuse_as(rule: str, case: str, **words: object) -> PydanticCustomError:
 
 
 def refuse_at(place: tuple[str | int, ...], error: PydanticCustomError, value: Any) -> ValidationError:
-    """ERROR about the VALUE at PLACE below what is being validated: pydantic takes the place over into its own
-    report."""
+    """ERROR about the VALUE at PLACE below what is validated: pydantic takes the place over into its own report."""
     return refuse_all([(place, error, value)])
 
 
@@ -135,8 +134,7 @@ class TextAt:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Number:
-    """A whole number from `least` to `most`, or text in a form: an annotation for `int | str`, which as a union
-    would report twice."""
+    """A whole number from `least` to `most`, or text in a form: for `int | str`, which a union would report twice."""
 
     form: Form
     most: int = INT32

@@ -26,8 +26,7 @@ class Writers(Section):
     GPU node. `system:masters` always may."""
 
     users: list[User] = items()
-    """Users, as `kubectl auth whoami` shows them; a ServiceAccount is `system:serviceaccount:NAMESPACE:NAME`. Absent:
-    none."""
+    """Users, as `kubectl auth whoami` shows them, such as `system:serviceaccount:NAMESPACE:NAME`. Absent: none."""
     groups: list[User] = items()
     """Groups; all ServiceAccounts of a namespace are `system:serviceaccounts:NAMESPACE`. Absent: none."""
 

@@ -41,11 +41,9 @@ class Condition(Section):
     """`report`: it is told. `cordon`: no new pod comes, and those that are there go on. `drain`: those that use a GPU
     are evicted, within their PodDisruptionBudgets."""
     request: Literal["none", "reset", "reboot"] = "none"
-    """What somebody is asked for by the annotation `gpustack.dev/requested` once no pod uses a GPU of the node. Absent:
-    none."""
+    """What the annotation `gpustack.dev/requested` asks for once no pod uses a GPU of the node. Absent: none."""
     heartbeatSeconds: AtLeast0 = 0
-    """After how long without a heartbeat nobody knows whether the condition still holds; 0: it has no heartbeat.
-    Absent: 0."""
+    """After how long without a heartbeat nobody knows whether it still holds; 0: it has no heartbeat. Absent: 0."""
 
     def model_post_init(self, _: Any) -> None:
         if self.then == "report" and self.request != "none":

@@ -44,8 +44,7 @@ class Cdi(Section):
     default: bool | None = None
     """Without effect since v25.10. Absent: not set."""
     nriPluginEnabled: bool = False
-    """Whether an NRI plugin injects GPUs, without RuntimeClasses and without a change to the runtime's files. Absent:
-    false."""
+    """Whether an NRI plugin injects GPUs, without RuntimeClasses or a change to the runtime's files. Absent: false."""
 
 
 class Psa(Section):
@@ -141,8 +140,7 @@ class NodeHost(Section):
     fabricManager: bool = False
     """Whether the service nvidia-fabricmanager of the node's own driver is on. Absent: false."""
     maskImex: bool = False
-    """Whether the service nvidia-imex is kept from starting: with compute domains the DRA driver runs it. Absent:
-    false."""
+    """Whether nvidia-imex is kept from starting, as with compute domains the DRA driver runs it. Absent: false."""
     containerdDropIn: Annotated[Text, AfterValidator(_toml)] | None = None
     """A part of containerd's configuration, as TOML. Absent: none."""
     pinKernel: bool = False

@@ -100,9 +100,7 @@ def composed(repository: str | None, image: str | None, version: str | None) -> 
 
 
 def covers(prefix: str, reference: str) -> bool:
-    """Whether PREFIX of a `registryMap` is about REFERENCE: the same registry and path, by whole segments, down to the
-    image itself if need be.
-    """
+    """Whether PREFIX of a `registryMap` is about REFERENCE: the same registry and path, by whole segments."""
     head = prefix.rstrip("/")
     rest = reference[len(head) :]
     return reference.startswith(head) and (rest[:1] == "/" or (rest[:1] in ":@" and "/" not in rest))

@@ -11,8 +11,7 @@ from .operand import ImageSource, ResourceRequirements
 from .types import DnsLabel, DnsSubdomain, Labels, ObjectName
 
 OPEN_NAMESPACES = ("feature.node.kubernetes.io", "profile.node.kubernetes.io")
-"""Label namespaces, with what is below them, that node feature discovery may use although Kubernetes owns their
-domain."""
+"""Label namespaces, with those below, that node feature discovery may use although Kubernetes owns their domain."""
 
 
 def reserved(namespace: str) -> bool:
@@ -58,8 +57,7 @@ class Nfd(ImageSource):
     `feature.node.kubernetes.io`, `profile.node.kubernetes.io`, `nvidia.com` and those of NodeFeatureRules in
     `extraObjects`; labels in all others are dropped. Absent: none."""
     pciClasses: list[Annotated[str, form("pci_class")]] = items()
-    """Further PCI classes whose devices are labelled by vendor, besides those of network and display devices. Absent:
-    none."""
+    """Further PCI classes whose devices are labelled by vendor, besides network and display devices. Absent: none."""
     onGpuNodes: Literal["never", "avoid"] = own("nfd.onGpuNodes")
     """Whether the parts that serve every node, master and gc, may run on a node with GPUs: `never`, unless it is one of
     the control plane; `avoid` where there may be no other; a `nodeSelector` of their own wins over both. Absent:

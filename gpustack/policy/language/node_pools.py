@@ -85,8 +85,7 @@ class Window(Section):
 
 
 class PoolUpgrade(Section):
-    """When and how fast nodes of the pool are taken out of service for a new driver or MIG layout, by the
-    `reconciler`."""
+    """When and how fast nodes are taken out of service for a new driver or MIG layout, by the `reconciler`."""
 
     maxUnavailable: IntOrPercent | None = None
     """How many nodes of the pool may be unavailable at a time, for whatever reason: a number, or a percentage rounded
@@ -112,14 +111,12 @@ class Vgpu(Section):
 
 
 class NodePool(Section):
-    """Nodes with GPUs that are alike. A node belongs to the pool whose nodeSelector, os, kernel and ostreeVersion it
-    matches."""
+    """Nodes that are alike. A node belongs to the pool whose nodeSelector, os, kernel and ostreeVersion it matches."""
 
     name: DnsLabel
     """Name of the pool, once per policy. Layers merge pools by it."""
     count: Count | None = None
-    """How many nodes there are: a number, or `{min: 0, max: 8}` under an autoscaler. For reports only. Absent: not
-    known."""
+    """How many nodes there are: a number, or `{min: 0, max: 8}` under an autoscaler. For reports. Absent: not known."""
     nodeSelector: Labels = mapping()
     """Labels that the pool's nodes have before anything of NVIDIA runs on them. Absent: any node with a GPU."""
     taints: list[Taint] = items()
@@ -147,8 +144,7 @@ class NodePool(Section):
     vgpu: Vgpu = section()
     sharing: Sharing = section()
     driver: DriverSettings | None = None
-    """What is different about the driver of these nodes; an `image` with path and tag is a whole reference.
-    Absent: nothing."""
+    """What differs about the driver there; an `image` with path and tag is a whole reference. Absent: nothing."""
     upgrade: PoolUpgrade | None = None
     """When and how fast the `reconciler` takes nodes out of service. Absent: as `driver.upgradePolicy` says."""
     autoscaling: Autoscaling = section()

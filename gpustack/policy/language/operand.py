@@ -110,8 +110,7 @@ class DriverManager(ImageSource):
     """The init container that clears a node of its old driver before the new one loads."""
 
     env: list[EnvVar] = items()
-    """Environment variables of the container; they replace built-in ones of the same name. Absent: the built-in
-    ones."""
+    """Environment variables; they replace built-in ones of the same name. Absent: the built-in ones."""
 
 
 class Component(ImageSource):
@@ -121,8 +120,7 @@ class Component(ImageSource):
     """Arguments of the main container. They replace the built-in ones, the entrypoint script of some included. Absent:
     the built-in ones."""
     env: list[EnvVar] = items()
-    """Environment variables of the main container; they replace built-in ones of the same name. Absent: the built-in
-    ones."""
+    """Variables of the main container; they replace built-in ones of the same name. Absent: the built-in ones."""
 
 
 class SideModule(Component):

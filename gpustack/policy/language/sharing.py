@@ -18,8 +18,7 @@ from .operand import Operand
 from .types import AtLeast0, AtLeast1, MigProfile, NodeText
 
 MPS_CLIENTS = 48
-"""The most clients of one GPU that MPS serves, from compute capability 7.5 on; 16 on older ones
-(plugin-config.yaml)."""
+"""The most clients of a GPU that MPS serves from compute capability 7.5 on; 16 on older ones (plugin-config.yaml)."""
 
 
 def _shares(value: int, most: float = math.inf) -> int:
@@ -81,8 +80,7 @@ class MigDevices(Section):
 
 
 class MigSharing(Section):
-    """GPUs are cut into instances with memory and compute units of their own. Exactly one of the three fields is
-    set."""
+    """GPUs are cut into instances with memory and compute units of their own. One of the three fields is set."""
 
     config: NodeText | None = None
     """Name of a layout in the MIG manager's configuration, such as `all-1g.10gb`. Absent: see the other two."""

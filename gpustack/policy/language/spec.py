@@ -84,8 +84,7 @@ class PolicySpec(Section):
     namespace (absent: `cluster.namespace`) and name, rules of a PrometheusRule by `alert` or `record`; one with
     `$replace: true` takes the place of a layer's whole. Absent: none."""
     constructs: Annotated[dict[str, dict[str, Any]], AfterValidator(checked)] = mapping()
-    """What a team's own constructs are told, each by its name: sections that installed distributions bring. Absent:
-    none."""
+    """What a team's own constructs are told, by name: sections that installed distributions bring. Absent: none."""
     references: list[Reference] = items()
     """Objects that others put into the cluster, so that names which point at them are known to exist. Absent: none."""
     secrets: list[SecretSource] = items()
@@ -101,8 +100,7 @@ class PolicySpec(Section):
     nodes."""
     guards: Guards = section()
     carried: Annotated[list[Carried], AfterValidator(one_each)] = items()
-    """What DaemonSets that were there before gpustack keep of what they were, so that their pods go on running. Absent:
-    nothing."""
+    """What DaemonSets from before gpustack keep of what they were, so that pods go on running. Absent: nothing."""
     gitops: GitOps | None = None
     """The engine that syncs the render: its own objects are rendered along. Absent: none."""
     alerts: Alerts | None = None

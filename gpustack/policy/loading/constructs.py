@@ -104,9 +104,7 @@ def _loaded(where: str) -> Any:
 
 @dataclass(frozen=True)
 class Constructs:
-    """The sections that there are, by name. `refused` says why distributions on the list can't be used. Equal `digest`,
-    equal code.
-    """
+    """The sections by name. `refused` says why distributions on the list can't be used. Equal `digest`, equal code."""
 
     known: Mapping[str, Construct] = field(default_factory=dict)
     refused: tuple[str, ...] = ()

@@ -61,9 +61,7 @@ def whole_images(spec: dict[str, Any]) -> Iterator[Derived]:
 
 
 def empty_images(spec: dict[str, Any], operators: dict[str, Any]) -> Iterator[Derived]:
-    """The image in OPERATORS, what the operator makes of SPEC, where that says empty texts only: an operator can't tell
-    those from absent fields.
-    """
+    """What an operator makes of empty texts in SPEC, which it can't tell from absence: its image, from OPERATORS."""
     for name in images.SECTIONS:
         path = tuple(name.split("."))
         own, image = section(spec, path), section(operators, path)

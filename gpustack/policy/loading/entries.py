@@ -26,9 +26,7 @@ E = TypeVar("E", bound="Section")
 
 @dataclass(frozen=True, slots=True)
 class Entries(Generic[E]):
-    """A kind of list: the RULE that refuses, and the MODEL of an entry. Its words for what is wrong stand in the data
-    file beside this module.
-    """
+    """A kind of list: which RULE refuses, and the MODEL of an entry. The data file beside this module has its words."""
 
     rule: str
     model: type[E]

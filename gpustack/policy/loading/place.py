@@ -59,9 +59,7 @@ def place(loaded: Loaded, finding: Finding) -> Finding:
 
 
 def settable(loaded: Loaded, path: Path) -> Location:
-    """Where the value at PATH, which nobody wrote, can be set: the nearest section that a file has, or the policy's
-    `spec`.
-    """
+    """Where the value at PATH, which nobody wrote, can be set: the nearest section of a file, or `spec` itself."""
     while path:
         path = path[:-1]
         writer = loaded.merged.writer(path)

@@ -55,8 +55,7 @@ class Renderer(Section):
     """What a change says beside its spec."""
 
     gpustack: Annotated[str, VERSION] | None = None
-    """The version of gpustack, on the list in gpustack.lock, that renders clusters which have the change. Absent: as
-    without it."""
+    """The version of gpustack in gpustack.lock that renders clusters which have the change. Absent: as without it."""
 
 
 class Rollout(Section):
