@@ -60,8 +60,13 @@ def _manifest(body: dict[str, Any], info: ValidationInfo) -> dict[str, Any]:
         raise refuse_as("extra_object", "version", version=repr(body["apiVersion"]))
     _check(("kind",), KIND, body["kind"])
     _check(("metadata", "name"), _NAME, body["metadata"]["name"])
-    inside = kinds_in(info.context).namespaced(body["apiVersion"], body["kind"])
-    _check_namespace(str(body["kind"]), body["metadata"].get("namespace"), inside=inside)
+    place, namespace = ("metadata", "namespace"), body["metadata"].get("namespace")
+    if namespace not in (None, ""):
+        if not isinstance(namespace, str):
+            raise refuse_as("extra_object", "namespace")
+        if not kinds_in(info.context).namespaced(body["apiVersion"], body["kind"]):
+            raise refuse_at(place, refuse_as("extra_object", "scope", kind=body["kind"]), namespace)
+        _check(place, DNS_LABEL, namespace)
     return {key: _without_nulls(value, (key,)) for key, value in body.items() if value is not None}
 
 
@@ -71,18 +76,6 @@ def _check(place: Path, form: Form, value: str) -> None:
         form.check(value)
     except PydanticCustomError as error:
         raise refuse_at(place, error, value) from None
-
-
-def _check_namespace(kind: str, namespace: Any, *, inside: bool) -> None:
-    """Hold the namespace of an object of KIND to what its scope allows: INSIDE a namespace, or none."""
-    place = ("metadata", "namespace")
-    if namespace is None or namespace == "":
-        return
-    if not isinstance(namespace, str):
-        raise refuse_as("extra_object", "namespace")
-    if not inside:
-        raise refuse_at(place, refuse_as("extra_object", "scope", kind=kind), namespace)
-    _check(place, DNS_LABEL, namespace)
 
 
 def _without_nulls(value: Any, place: Path) -> Any:

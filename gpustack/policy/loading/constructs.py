@@ -63,7 +63,7 @@ class RefusedError(Exception):
 
 @dataclass(frozen=True)
 class Construct:
-    """The section LIST: entry point VALUE of DISTRIBUTION in VERSION, whose files have the digest SHA256."""
+    """The section NAME: entry point VALUE of DISTRIBUTION in VERSION, whose files have the digest SHA256."""
 
     name: str
     value: str
@@ -111,7 +111,7 @@ class Constructs:
     digest: str = ""
 
     def check(self, name: str, given: Any) -> None:
-        """Hold what is GIVEN for the section LIST to its model. Raises pydantic's ValidationError, and errors that
+        """Hold what is GIVEN for the section NAME to its model. Raises pydantic's ValidationError, and errors that
         pydantic carries where there is no such section, or its code can't be used.
         """
         if name not in self.known:
@@ -122,7 +122,7 @@ class Constructs:
             raise refuse("construct", f"{self.known[name].title} can't be used: {error}", "mend it") from None
 
     def _remedy(self, name: str) -> str:
-        """What to do about a section LIST that there isn't."""
+        """What to do about a section NAME that there isn't."""
         for entry in metadata.entry_points(group=GROUP):
             if entry.name == name and entry.dist is not None:
                 wrong = next((why for why in self.refused if why.startswith(f"{entry.dist.name} ")), "")
@@ -224,7 +224,7 @@ def _refuse_strays(installed: metadata.Distribution, package: str, recorded: set
 
 
 def normal(name: str) -> str:
-    """LIST of a distribution in the form that all its spellings share."""
+    """NAME of a distribution in the form that all its spellings share."""
     return re.sub(r"[-_.]+", "-", name).lower()
 
 

@@ -16,7 +16,7 @@ from typing import Any
 from gpustack.catalog import defaults as own
 from gpustack.catalog import kubernetes, platforms, releases
 from gpustack.catalog._lookup import UnknownName
-from gpustack.model import Finding, InputError, Location, Path, dotted
+from gpustack.model import Finding, InputError, Location, Path, dotted, mapping
 from gpustack.policy.loading.derived import (
     DERIVED,
     KUBERNETES,
@@ -25,7 +25,6 @@ from gpustack.policy.loading.derived import (
     empty_images,
     further_images,
     named,
-    to_dict,
 )
 from gpustack.policy.loading.envelope import TEXTS
 from gpustack.policy.loading.layers import Merged, Part, merge
@@ -99,7 +98,7 @@ def _release(written: Merged, findings: list[Finding]) -> str | None:
 
 
 def _kubernetes(written: Merged, findings: list[Finding]) -> str | None:
-    value = to_dict(written.spec.get("cluster")).get("kubernetesVersion")
+    value = mapping(written.spec.get("cluster")).get("kubernetesVersion")
     if value is None:
         findings.append(_told(written, KUBERNETES, "no version", latest=kubernetes.MINORS[-1]))
     elif isinstance(value, str):
@@ -113,7 +112,7 @@ def _kubernetes(written: Merged, findings: list[Finding]) -> str | None:
 
 def _platform(written: Merged, findings: list[Finding]) -> tuple[str, Path] | None:
     """Return the platform and what names it, or None: nothing is known of the cluster, and nothing is changed."""
-    cluster = to_dict(written.spec.get("cluster"))
+    cluster = mapping(written.spec.get("cluster"))
     value = cluster.get("platform")
     if value is None and isinstance(cluster.get("openshift"), dict):
         return platforms.OPENSHIFT, OPENSHIFT

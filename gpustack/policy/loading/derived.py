@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 from gpustack.catalog import kubernetes, platforms, releases
-from gpustack.model import InputError, Path
+from gpustack.model import InputError, Path, children, mapping, mappings
 from gpustack.policy.language import images
 from gpustack.policy.loading.layers import Part
 
@@ -38,12 +38,11 @@ def mig_strategy(spec: dict[str, Any]) -> Iterator[Derived]:
 
     Pods then tell them apart by resource name. With `single`, the device plugin refuses such a node.
     """
-    for index, entry in enumerate(to_list(spec.get("nodePools"))):
-        pool = to_dict(entry)
+    for index, pool in mappings(spec.get("nodePools")):
         mig = section(pool, ("sharing", "mig"))
-        groups = [to_dict(group) for group in to_list(mig.get("devices"))]
-        shapes = {frozenset(to_dict(part.get("layout"))) for part in [*groups, *([mig] if "layout" in mig else [])]}
-        cut = sum(len(to_list(group.get("indices"))) for group in groups)
+        groups = [group for _, group in mappings(mig.get("devices"))]
+        shapes = {frozenset(mapping(part.get("layout"))) for part in [*groups, *([mig] if "layout" in mig else [])]}
+        cut = sum(len(list(children(group.get("indices")))) for group in groups)
         per_node = pool.get("gpusPerNode")
         if groups and isinstance(per_node, int) and per_node > cut:
             shapes.add(frozenset())  # GPUs in no group stay whole
@@ -80,7 +79,7 @@ def further_images(spec: dict[str, Any], release: str, *, empty: bool) -> Part:
     for _, each in named(spec.get("drivers")):
         item: dict[str, Any] = {}
         for key, name in (("", "driver"), ("manager", "driver.manager"), ("gds", "gds"), ("gdrcopy", "gdrcopy")):
-            said = to_dict(each.get(key)) if key else each
+            said = mapping(each.get(key)) if key else each
             if name in known.images and not said.get("image") and (key or each.get("driverType", "gpu") == "gpu"):
                 of_release = releases.fields(known.images[name]).items()
                 lacking = {part: value for part, value in of_release if said.get(part) == ("" if empty else None)}
@@ -144,7 +143,7 @@ def kubevirt_object(spec: dict[str, Any]) -> Iterator[Derived]:
 def guarding(spec: dict[str, Any]) -> Iterator[Derived]:
     """Guards are rendered where the API server knows admission policies, and tokens that tell their node."""
     with contextlib.suppress(InputError):
-        knows = kubernetes.knows_policies(str(to_dict(spec.get("cluster")).get("kubernetesVersion")))
+        knows = kubernetes.knows_policies(str(mapping(spec.get("cluster")).get("kubernetesVersion")))
         yield Derived(("guards", "mode"), "Deny" if knows else "Off", KUBERNETES)
         if isinstance(spec.get("reconciler"), dict):
             yield Derived(("reconciler", "admissionPolicy"), knows, KUBERNETES)
@@ -165,7 +164,7 @@ DERIVED: tuple[Callable[[dict[str, Any]], Iterator[Derived]], ...] = (
 
 def platform(spec: dict[str, Any]) -> platforms.Platform:
     """The platform of the cluster."""
-    cluster = to_dict(spec.get("cluster"))
+    cluster = mapping(spec.get("cluster"))
     named = cluster.get("platform") if cluster.get("platform") in platforms.names() else None
     return platforms.of(named, openshift=isinstance(cluster.get("openshift"), dict))
 
@@ -173,20 +172,10 @@ def platform(spec: dict[str, Any]) -> platforms.Platform:
 def section(spec: dict[str, Any], path: Path) -> dict[str, Any]:
     """The section at PATH of SPEC, an empty one where there is none."""
     for step in path:
-        spec = to_dict(spec.get(str(step)))
+        spec = mapping(spec.get(str(step)))
     return spec
-
-
-def to_dict(value: Any) -> dict[str, Any]:
-    """VALUE where it is a mapping, else an empty one."""
-    return value if isinstance(value, dict) else {}
 
 
 def named(value: Any) -> Iterator[tuple[int, dict[str, Any]]]:
     """The items of a list that have names, by which layers are merged, with their positions."""
-    return ((index, item) for index, item in enumerate(to_list(value)) if isinstance(to_dict(item).get("name"), str))
-
-
-def to_list(value: Any) -> list[Any]:
-    """VALUE where it is a list, else an empty one."""
-    return value if isinstance(value, list) else []
+    return ((index, item) for index, item in mappings(value) if isinstance(item.get("name"), str))

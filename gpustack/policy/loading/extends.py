@@ -27,9 +27,6 @@ _NAME = re.compile(r"[A-Za-z0-9_](?:[A-Za-z0-9_.-]*[A-Za-z0-9_-])?\Z")
 SHOWN = 12
 """Layers of a circle that are named, from its start and its end."""
 
-Display = Callable[[pathlib.Path], str]
-"""The name by which messages call a file."""
-
 
 def is_layer_name(name: str) -> bool:
     """Tell whether NAME can be the name of a layer: a plain file name."""
@@ -51,10 +48,10 @@ class Layer:
 
 @dataclass
 class Layers:
-    """The layers folder FOLDER, every file of which is read once."""
+    """The layers folder FOLDER, every file of which is read once. DISPLAY says by which name messages call a file."""
 
     folder: pathlib.Path
-    display: Display
+    display: Callable[[pathlib.Path], str]
     known: dict[str, Layer] = field(default_factory=dict)
 
     def of(self, policy: Envelope) -> list[Layer]:

@@ -21,7 +21,7 @@ from collections.abc import Sequence, Set
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
-from gpustack.model import Location, Path, children
+from gpustack.model import Location, Path, children, mappings
 
 from .lists import OBJECTS, REPLACE, Identity, identity, inside_object, named
 from .misfits import check_names, conflict, misplaced, nameless, null_item
@@ -77,12 +77,7 @@ class Part:
     @functools.cached_property
     def replacing(self) -> frozenset[int]:
         """Which of its objects take the place of lower ones whole. Raises InputError where REPLACE is not true."""
-        objects = self.data.get(OBJECTS[0])
-        if not isinstance(objects, list):
-            return frozenset()
-        marked = {
-            index: item[REPLACE] for index, item in enumerate(objects) if isinstance(item, dict) and REPLACE in item
-        }
+        marked = {index: item[REPLACE] for index, item in mappings(self.data.get(OBJECTS[0])) if REPLACE in item}
         for index, value in marked.items():
             if value is not True:
                 what = f"{REPLACE} is true, or it isn't there"
@@ -342,12 +337,9 @@ def _cleaned(node: Any, path: Path, part: Part, *, checked: bool) -> Any:
     say) need not be unique.
     """
     if isinstance(node, dict):
-        changed = {}
-        for key, value in node.items():
-            if isinstance(value, (dict, list)):
-                clean = _cleaned(value, (*path, key), part, checked=checked)
-                if clean is not value:
-                    changed[key] = clean
+        nested = {key: value for key, value in node.items() if isinstance(value, (dict, list))}
+        clean = {key: _cleaned(value, (*path, key), part, checked=checked) for key, value in nested.items()}
+        changed = {key: value for key, value in clean.items() if value is not nested[key]}
         if changed or None in node.values():
             return {key: changed.get(key, value) for key, value in node.items() if value is not None}
         return node
