@@ -1,5 +1,6 @@
 """`cluster`: what the cluster is. Nothing of it is rendered; it decides how the rest is."""
 
+import dataclasses
 from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BeforeValidator
@@ -7,23 +8,24 @@ from pydantic import AfterValidator, BeforeValidator
 from gpustack.catalog import object_kinds
 
 from .base import Section, mapping, section
-from .forms import absent, refuse_as, refuse_at
+from .forms import absent, form, refuse_as, refuse_at
 from .types import (
+    REPOSITORY,
     AtLeast1,
     ContainerRuntime,
+    Digest,
     DnsLabel,
     DnsSubdomain,
-    ImageDigests,
     ImageReference,
     KubernetesVersion,
     Labels,
     ObjectName,
-    OpenShiftVersion,
     OstreeVersion,
     ProxyUrl,
-    RegistryMap,
     Text,
 )
+
+RegistryPath = Annotated[str, dataclasses.replace(REPOSITORY, empty=False)]
 
 
 class TrustedCA(Section):
@@ -48,7 +50,7 @@ class Proxy(Section):
 class OpenShift(Section):
     """What is particular to OpenShift. Being there at all says that the cluster is OpenShift."""
 
-    version: OpenShiftVersion | None = None
+    version: Annotated[str, form("openshift_version")] | None = None
     """Version of OpenShift, such as 4.18.1. Absent: not known, and then nothing that depends on it is rendered."""
     driverToolkitImages: Annotated[dict[OstreeVersion, ImageReference], BeforeValidator(absent)] = mapping()
     """Images of the driver toolkit by RHCOS version, as the image stream `openshift/driver-toolkit` lists them. Absent:
@@ -100,10 +102,10 @@ class ClusterFacts(Section):
     known."""
     openshift: OpenShift | None = None
     """What is particular to OpenShift. Absent: the cluster is not OpenShift, unless `platform` says so."""
-    registryMap: RegistryMap = mapping()
+    registryMap: Annotated[dict[RegistryPath, RegistryPath], BeforeValidator(absent)] = mapping()
     """Mirrors: registry or registry and path, and what stands for it, such as `{nvcr.io: mirror.example.com/nvcr}`. The
     longest match wins. Absent: none."""
-    imageDigests: ImageDigests = mapping()
+    imageDigests: Annotated[dict[ImageReference, Digest], BeforeValidator(absent)] = mapping()
     """Digests by image as the manifests name it, mirror and tag included: it is rendered as name:tag@digest, so that a
     tag that is moved changes nothing. `gpustack lock --layer` writes a layer of them. Entries for images of other
     clusters do nothing. Absent: tags alone."""

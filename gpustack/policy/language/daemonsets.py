@@ -4,7 +4,7 @@ from typing import Annotated, Any, Literal
 
 from .base import Own, Section, items, mapping, own, section
 from .forms import form, refuse_as
-from .types import Annotations, AtLeast0, DnsSubdomain, Labels, LabelValue, NodesText, ObjectName, TaintKey, Text
+from .types import Annotations, AtLeast0, DnsSubdomain, Labels, LabelValue, ObjectName, TaintKey, Text
 
 
 class Toleration(Section):
@@ -33,7 +33,7 @@ class Toleration(Section):
 class RollingUpdate(Section):
     """How fast a changed DaemonSet replaces its pods."""
 
-    maxUnavailable: NodesText | None = None
+    maxUnavailable: Annotated[str, form("nodes_text")] | None = None
     """How many nodes may be without the pod at a time: a number in quotes, or a percentage of the nodes. Absent: the
     default of the release, 1."""
 

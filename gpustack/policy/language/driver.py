@@ -8,10 +8,10 @@ from pydantic import BeforeValidator, Field
 
 from .base import Own, Section, items, mapping, own, section
 from .daemonsets import PodSecurityContext, Toleration
-from .forms import refuse_as
+from .forms import form, refuse_as
 from .host import GdrCopy, Gds
 from .operand import DriverManager, Probe, RestartingProbe, Workload
-from .types import Annotations, AtLeast0, DnsSubdomain, DriverVersion, IntOrPercent, LabelKey, Labels, ObjectName, Text
+from .types import Annotations, AtLeast0, DnsSubdomain, IntOrPercent, LabelKey, Labels, ObjectName, Text
 
 
 def _not_precompiled(value: Any) -> Any:
@@ -135,7 +135,7 @@ class DriverSettings(Workload):
     """ConfigMap with one `<module>.conf` of parameters per kernel module, such as `nvidia.conf`."""
     secretEnv: ObjectName | None = None
     """Secret whose keys become environment variables of the driver container. Absent or empty: none."""
-    hostVersion: DriverVersion | None = None
+    hostVersion: Annotated[str, form("driver_version")] | None = None
     """Version of the driver that the nodes bring, where none is installed: as `nvidia-smi` prints it, such as
     580.126.20, or a branch in quotes. For checks and `gpustack verify`; nothing is rendered of it. Absent: not
     known."""

@@ -1,6 +1,6 @@
 """`nodePools`: the nodes that have GPUs, by what tells them apart, and what each group of them gets."""
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
@@ -9,14 +9,13 @@ from gpustack.model import INT32
 from .autoscaling import Autoscaling, Readiness
 from .base import Section, items, mapping, section
 from .driver import DriverSettings
-from .forms import refuse_as, refuse_at
+from .forms import form, refuse_as, refuse_at
 from .host import NodeHost
 from .sharing import Sharing
 from .types import (
     AtLeast0,
     AtLeast1,
     ContainerRuntime,
-    CudaVersion,
     DnsLabel,
     IntOrPercent,
     Kernel,
@@ -26,7 +25,6 @@ from .types import (
     NodeText,
     OperatingSystem,
     OstreeVersion,
-    TimeOfDay,
     TimeZone,
 )
 
@@ -71,7 +69,7 @@ class Window(Section):
 
     days: list[Day] = items()
     """Days on which it opens. Absent: every day."""
-    start: TimeOfDay
+    start: Annotated[str, form("time_of_day")]
     """When it opens, in quotes: "22:00"."""
     hours: int = Field(ge=1, le=168)
     """How many hours it stays open, 1 to 168."""
@@ -137,7 +135,7 @@ class NodePool(Section):
     Absent: not known."""
     gpusPerNode: AtLeast1 | None = None
     """How many GPUs a node has. Absent: not known."""
-    cuda: CudaVersion | None = None
+    cuda: Annotated[str, form("cuda_version")] | None = None
     """Newest CUDA that workloads there need, in quotes: "13.0". For checks of the driver. Absent: not known."""
     workload: Literal["container", "vm-passthrough", "vm-vgpu"] | None = None
     """What the nodes serve, with `sandboxWorkloads.enabled`. Absent: `sandboxWorkloads.defaultWorkload`."""

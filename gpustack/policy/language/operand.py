@@ -16,11 +16,11 @@ from gpustack.model import has_credentials, masked
 from .base import Section, items
 from .forms import refuse_as, refuse_at
 from .types import (
+    ENV_NAME,
     HOST_PATH,
     AtLeast0,
     AtLeast1,
     DnsSubdomain,
-    EnvName,
     ImageName,
     ImageRepository,
     ImageTagOrDigest,
@@ -38,7 +38,7 @@ def _without_password(value: str) -> str:
 class EnvVar(Section):
     """One environment variable of a container."""
 
-    name: EnvName
+    name: Annotated[str, ENV_NAME]
     """Name of the variable. Layers merge lists of variables by it."""
     value: Annotated[Text, AfterValidator(_without_password)] | None = None
     """Its value, always text: write numbers and true or false in quotes. Absent is the empty text."""

@@ -22,6 +22,7 @@ from .dcgm import Dcgm, DcgmExporter
 from .device_plugin import DevicePlugin, Gfd
 from .driver import Driver, NvidiaDriver
 from .extra import Compat, Manifest, Reference, checked, constructs_in
+from .forms import form
 from .gitops import GitOps
 from .gpu_cluster import ComputeDomainsBesideThePlugin, GpuCluster
 from .guards import Guards
@@ -32,7 +33,7 @@ from .sandbox import KubeVirt
 from .secrets import SecretSource
 from .sharing import Mig, MigManager
 from .tenancy import Tenancy
-from .types import ClusterName, Labels, Release
+from .types import Labels, Release
 from .verify import Validator, Verify
 
 if TYPE_CHECKING:
@@ -142,7 +143,7 @@ class ClusterPolicySpec(PolicySpec):
 class Metadata(Section):
     """Name of a policy."""
 
-    name: ClusterName
+    name: Annotated[str, form("cluster_name")]
     """Name of the cluster, layer or change; for a cluster also the name of its folder below dist/."""
     labels: Labels = mapping()
     """Labels of the cluster, by which rings may name it (`policies/fleet.yaml`). Absent: none. Layers and changes have

@@ -3,7 +3,6 @@
 A form in capitals is the rule (forms.yaml), the type of the same name is the annotation for a field.
 """
 
-import dataclasses
 import datetime
 from typing import Annotated
 
@@ -43,7 +42,6 @@ DnsLabel = Annotated[str, DNS_LABEL]
 DnsSubdomain = Annotated[str, DNS_SUBDOMAIN]
 ObjectName = Annotated[str, DNS_SUBDOMAIN.or_empty()]
 """The name of an object that a field points at, or "" for none."""
-ClusterName = Annotated[str, form("cluster_name")]
 LabelKey = Annotated[str, LABEL_KEY]
 TaintKey = Annotated[str, LABEL_KEY.or_empty()]
 """A label key, or "" for every taint."""
@@ -52,11 +50,9 @@ NodeText = Annotated[str, LABEL_VALUE]
 """What a node carries as a label value and a policy names: a kernel, a GPU product, a configuration."""
 Kernel = Annotated[str, form("kernel"), AfterValidator(nfd.kernel)]
 """A kernel release, as `uname -r` prints it (6.12.46+); its value is what node feature discovery makes of that."""
-EnvName = Annotated[str, ENV_NAME]
 ConfigKey = Annotated[str, CONFIG_KEY]
 Kind = Annotated[str, KIND]
 ImageRepository = Annotated[str, REPOSITORY]
-RegistryPath = Annotated[str, dataclasses.replace(REPOSITORY, empty=False)]
 ImageName = Annotated[str, IMAGE]
 ImageTagOrDigest = Annotated[str, IMAGE_TAG]
 Digest = Annotated[str, form("image_digest")]
@@ -65,19 +61,13 @@ Text = Annotated[str, form("text")]
 """Any text that a process, a file or the API can hold."""
 Quantity = Annotated[int | str, Number(QUANTITY, INT64)]
 IntOrPercent = Annotated[int | str, Number(form("int_or_percent"))]
-SomeNodes = Annotated[int | str, Number(form("some_nodes"), least=1)]
-NodesText = Annotated[str, form("nodes_text")]
 Duration = Annotated[str, form("duration", too_much=too_long)]
-TimeOfDay = Annotated[str, form("time_of_day")]
 Moment = Annotated[str, form("moment")]
 TimeZone = Annotated[str, form("time_zone")]
 Day = Annotated[str, AfterValidator(day)]
 """A day of the calendar, such as 2027-03-31."""
 Release = Annotated[str, form("release")]
 KubernetesVersion = Annotated[str, form("kubernetes_version")]
-OpenShiftVersion = Annotated[str, form("openshift_version")]
-CudaVersion = Annotated[str, form("cuda_version")]
-DriverVersion = Annotated[str, form("driver_version")]
 ContainerRuntime = Annotated[str, form("container_runtime")]
 OperatingSystem = Annotated[str, form("os")]
 OstreeVersion = Annotated[str, form("ostree_version")]
@@ -105,5 +95,3 @@ Annotations = Annotated[dict[LabelKey, str], _no_nulls, AfterValidator(_not_too_
 Quantities = Annotated[dict[LabelKey, Quantity], _no_nulls]
 ConfigData = Annotated[dict[ConfigKey, str], _no_nulls]
 """Keys of a ConfigMap and the text below each."""
-RegistryMap = Annotated[dict[RegistryPath, RegistryPath], _no_nulls]
-ImageDigests = Annotated[dict[ImageReference, Digest], _no_nulls]
