@@ -24,7 +24,7 @@ from .refusals import refusal
 if TYPE_CHECKING:
     from ..api.expectations import Kind
     from ..cluster.expectations import Expected
-    from ..live import State
+    from ..live.state import State
 
 Asked = tuple[str, "Expected", Callable[[Finding], Finding]]
 """A cluster's name, what it is to be, and what gives a finding its place in the policy."""
@@ -38,8 +38,8 @@ def service(text: str) -> str:
 
 
 def run(options: argparse.Namespace) -> int:
-    from ..live import State, verify
-    from ..live.verify import unreached
+    from ..live.state import State
+    from ..live.verify import unreached, verify
 
     asked = expectations(options, common.select(options.cluster))
     if options.trial and (options.sources or len(asked) > 1):
@@ -138,8 +138,7 @@ def tell(options: argparse.Namespace, by_source: Mapping[str, Sequence[Finding]]
 
 def seen(options: argparse.Namespace, expected: Expected, kinds: Sequence[Kind]) -> State:
     """What there is of KINDS in the cluster, or of all in the files that stand for it."""
-    from ..live import of_files
-    from ..live.state import name_of
+    from ..live.state import name_of, of_files
     from .live import connect, files, look
 
     if not options.sources:

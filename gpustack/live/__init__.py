@@ -6,8 +6,3 @@ of a state and of what is expected; nothing writes, and nothing asks for more th
 `__main__.py` is `verify` in the cluster, in the reconciler's image: it and what it imports know neither the policy nor
 its meaning, and import-linter says so.
 """
-
-from .state import State, look, of_files
-from .verify import verify
-
-__all__ = ["State", "look", "of_files", "verify"]

@@ -8,12 +8,11 @@ would say everything twice. What nobody looked at is listed, and never guessed.
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import Any, NamedTuple
 
 from ..api import keys
 from ..api.expectations import Kind, kind_of
-from ..catalog import _data, gpus, nfd, oses
+from ..catalog import gpus, nfd, oses
 from ..checks.rule import rules_over
 from ..cluster.expectations import Expected
 from ..cluster.pool import ENGINES, Pool
@@ -73,7 +72,7 @@ def preflight(
         seen += [Seen(each, name, has, brought[name]) for each in own]
         hits += [] if own else [Hit("PRE310", f"no node is called {name}, and no pool has its GPUs")]
     hits += (hit for each in seen for hit in (*_otherwise(each), *signs(each.pool, each.node, each.text)))
-    findings = [*folded(hits, expected.namespace, {**texts(), **facts()["texts"]})]
+    findings = [*folded(hits, expected.namespace, {**texts(), **texts("preflight")["texts"]})]
     findings += _of_rules(expected.cluster.spec, seen, counts)
     return sorted(dict.fromkeys(findings), key=lambda each: SEVERITIES.index(each.severity))
 
@@ -169,7 +168,7 @@ def _others(expected: Expected, state: State) -> Iterator[Hit]:
             continue
         images = [each.get("image") for key in ("containers", "initContainers") for each in pod.get(key) or []]
         text = " ".join([body["metadata"]["name"], *map(str, images)])
-        section = next((key for key, sign in facts()["others"].items() if re.search(sign, text)), "")
+        section = next((key for key, sign in texts("preflight")["others"].items() if re.search(sign, text)), "")
         if section and _does(expected, section):
             yield Hit("PRE102", f"DaemonSet {'/'.join(name_of(body))} does what {section} of the policy will do")
 
@@ -218,11 +217,6 @@ def _with(spec: ClusterPolicySpec, seen: Seen) -> ClusterPolicySpec:
     return spec.model_copy(update={"nodePools": pools})
 
 
-def facts() -> Any:
-    """The data file of preflight: texts of findings, programs of others, what a host tells."""
-    return _data.read(Path(__file__).with_name("preflight.yaml"))
-
-
 def asked_of(pool: Pool) -> Iterator[str]:
     """What has to be known of the hosts of POOL, by the names of the data file."""
     if pool.workload != "container":
@@ -239,7 +233,7 @@ def signs(pool: Pool, node: str, text: str) -> Iterator[Hit]:
     """What TEXT, all that was brought from NODE of POOL, tells, and what it does not tell."""
     unknown = []
     for key in asked_of(pool):
-        said = facts()["hosts"][key]
+        said = texts("preflight")["hosts"][key]
         if match := re.search(said["bad"], text, re.MULTILINE):
             yield Hit(said["id"], " ".join(match[0].split()), node, pool.path)
         elif not re.search(said["looked"], text, re.MULTILINE):

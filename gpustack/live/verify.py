@@ -19,9 +19,9 @@ NAMED = 8
 """How many nodes a finding names."""
 
 
-def texts() -> Any:
-    """What is said of each finding: title, severity, why, do."""
-    return _data.read(Path(__file__).with_name("verify.yaml"))
+def texts(of: str = "verify") -> Any:
+    """The data file of the verb OF: what is said of each finding (title, severity, why, do), and what it looks for."""
+    return _data.read(Path(__file__).with_name(f"{of}.yaml"))
 
 
 def verify(expected: Expectation, state: State) -> list[Finding]:

@@ -9,12 +9,10 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 from ..api import keys
 from ..api.objects import count
-from ..catalog import _data
 from ..cluster.expectations import Expected
 from ..cluster.scheduling import excluded, kept_away, tolerations_of
 from ..model import Body, Finding, few
@@ -52,14 +50,9 @@ class Target:
         return "/".join(each for each in (self.kind.lower(), self.namespace, self.name) if each)
 
 
-def facts() -> Any:
-    """The data file: texts of causes, signs in messages, and what containers wait for."""
-    return _data.read(Path(__file__).with_name("why.yaml"))
-
-
 def cause(key: str, what: str, /, *, path: str = "", **words: str) -> Finding:
     """The cause KEY of the data file, seen by WHAT; WORDS stand in what to do."""
-    said = facts()["causes"][key]
+    said = texts("why")["causes"][key]
     severity, remedy = said.get("severity", "error"), said["do"] % words
     return Finding(said["id"], severity, what, path=path, why=said["why"], remedy=remedy)
 
@@ -145,16 +138,16 @@ def _pod(expected: Expected, state: State, pod: Body, log: str = "") -> Iterator
     """The causes of what is amiss with POD, of which somebody brought the LOG."""
     name, space = pod["metadata"]["name"], pod["metadata"].get("namespace") or "default"
     status, placed = pod.get("status") or {}, (pod.get("spec") or {}).get("nodeName")
-    texts = [*(text for _, text in _states(pod)), f"{status.get('reason')}: {status.get('message')}"]
+    words = [*(text for _, text in _states(pod)), f"{status.get('reason')}: {status.get('message')}"]
     again = any(each.get("lastState") for each in status.get("containerStatuses") or [])
     if again or not ready(pod):  # what was amiss while a pod came up, its events tell for an hour more
-        texts += state.events.get((space, name), [])
-    told = [*_signs(_app(pod), "\n".join([log, *texts, "" if ready(pod) else state.logs.get(name, "")]))]
+        words += state.events.get((space, name), [])
+    told = [*_signs(_app(pod), "\n".join([log, *words, "" if ready(pod) else state.logs.get(name, "")]))]
     yield from told
     if not placed and status.get("phase", "Pending") == "Pending":
         yield from _pending(expected, state, pod)
     for container, text in _states(pod):
-        waits = facts()["init"].get(container)
+        waits = texts("why")["init"].get(container)
         if waits and text == RUNNING:
             yield cause("waits-inside", f"{_app(pod)}: {container} has not ended: {waits}")
         elif not told and text != RUNNING:
@@ -193,11 +186,9 @@ def _signs(app: str, text: str) -> Iterator[Finding]:
     of a line whoever wrote it means most at its ends."""
     text = "\n".join(line if len(line) < LINE else f"{line[:LINE]}...{line[-LINE:]}" for line in text.split("\n"))
     text = SENTENCE.sub(lambda said: re.sub(r"\n\s*NVRM:\s+", " ", said[0]), text)
-    for name, said in facts()["signs"].items():
-        if not re.fullmatch(said.get("app", ".*"), app):
-            continue
-        match = re.search(said["seen"], text, re.IGNORECASE)
-        if match:
+    for name, said in texts("why")["signs"].items():
+        meant = re.fullmatch(said.get("app", ".*"), app)
+        if meant and (match := re.search(said["seen"], text, re.IGNORECASE)):
             yield cause(name, f"{app}: {_line(text, match.start())}", path=said.get("path", ""))
 
 
@@ -253,11 +244,13 @@ def taken(state: State, wanted: Mapping[str, int]) -> Taken:
     """Who holds the resources that are WANTED."""
     made: Taken = {}
     for pod in state.of("Pod"):
-        node = (pod.get("spec") or {}).get("nodeName")
+        spec = pod.get("spec") or {}
+        node, containers = spec.get("nodeName"), spec.get("containers") or []
         if not node or (pod.get("status") or {}).get("phase") in {"Succeeded", "Failed"}:
             continue
+        limits = [(each.get("resources") or {}).get("limits") or {} for each in containers]
         for resource in wanted:
-            if number := _asks(pod, resource):
+            if number := sum(count(str(each.get(resource, "0"))) for each in limits):
                 made.setdefault((node, resource), {})["/".join(name_of(pod))] = number
     return made
 
@@ -282,10 +275,3 @@ def _refuses(node: Body, pod: Body, wanted: Mapping[str, int], taken: Taken) -> 
         if has - sum(holders.values()) < number:
             return f"{sum(holders.values())} of {has} {resource} are taken", [*holders]
     return "", []
-
-
-def _asks(pod: Body, resource: str) -> int:
-    """How many of RESOURCE the containers of POD hold together."""
-    containers = (pod.get("spec") or {}).get("containers") or []
-    limits = ((each.get("resources") or {}).get("limits") or {} for each in containers)
-    return sum(count(str(each.get(resource, "0"))) for each in limits)

@@ -38,6 +38,7 @@ _PARAMETER = re.compile(rf'({_TOKEN})[ \t]*=[ \t]*(?:"((?:[^"\\]|\\.)*)"|({_TOKE
 _WORD = re.compile(_TOKEN)
 _SCHEME = re.compile(rf"({_TOKEN})(?=[ \t]|,|$)")
 
+_NONE: Mapping[str, str] = {}
 _BUSY = {429, 500, 502, 503, 504}
 _TIMEOUT = httpx2.Timeout(30, connect=10)
 """Seconds of silence."""
@@ -98,8 +99,7 @@ class Client:
 
     def manifest(self, image: Reference) -> Manifest:
         """What IMAGE names, an index or a manifest. Raises InputError."""
-        headers = {"Accept": ", ".join((*INDEXES, *MANIFESTS))}
-        answer = self._read(image, f"manifests/{image.version}", headers)
+        answer = self._read(image, f"manifests/{image.version}", {"Accept": ", ".join((*INDEXES, *MANIFESTS))})
         digest = digest_of(answer.content)
         for said in filter(None, (image.digest, answer.headers.get("docker-content-digest", ""))):
             if said.startswith("sha256:") and said != digest:
@@ -108,14 +108,14 @@ class Client:
 
     def blob(self, image: Reference, digest: str) -> bytes:
         """The blob DIGEST of the repository of IMAGE, of a few megabytes at most."""
-        content = self._read(image, f"blobs/{digest}", {}).content
+        content = self._read(image, f"blobs/{digest}").content
         if digest_of(content) != digest:
             raise unusable(image, f"the bytes of its blob {digest} are others")
         return content
 
-    def _read(self, image: Reference, what: str, headers: Mapping[str, str]) -> Answer:
+    def _read(self, image: Reference, what: str, headers: Mapping[str, str] = _NONE) -> Answer:
         """What the repository of IMAGE has there."""
-        answer = self._ask(image, "GET", f"{image.base}/{what}", headers=headers)
+        answer = self._ask(image, "GET", f"{image.base}/{what}", headers)
         if answer.status == 404:
             raise missing(image)
         self._expect(image, answer, {200})
@@ -124,23 +124,22 @@ class Client:
     def put_blob(self, image: Reference, content: bytes) -> str:
         """Write CONTENT into the repository of IMAGE, unless it is there; returns its digest."""
         digest = digest_of(content)
-        if self._ask(image, "HEAD", f"{image.base}/blobs/{digest}", push=True).status == 200:
+        if self._ask(image, "HEAD", f"{image.base}/blobs/{digest}").status == 200:
             return digest
-        started = self._ask(image, "POST", f"{image.base}/blobs/uploads/", push=True)
+        started = self._ask(image, "POST", f"{image.base}/blobs/uploads/")
         self._expect(image, started, {202})
         where = joined(f"{image.base}/", started.headers.get("location", ""))
         if "location" not in started.headers or not safe(where, image):
             raise unusable(image, "it says no address to upload to that can be trusted")
         where += f"{'&' if '?' in where else '?'}digest={digest.replace(':', '%3A')}"
         headers = {"Content-Type": "application/octet-stream"}
-        self._expect(image, self._ask(image, "PUT", where, push=True, headers=headers, content=content), {201, 204})
+        self._expect(image, self._ask(image, "PUT", where, headers, content), {201, 204})
         return digest
 
     def put_manifest(self, image: Reference, content: bytes, media_type: str) -> str:
         """Write the manifest CONTENT under the tag of IMAGE; returns its digest."""
         where = f"{image.base}/manifests/{image.version}"
-        headers = {"Content-Type": media_type}
-        answer = self._ask(image, "PUT", where, push=True, headers=headers, content=content)
+        answer = self._ask(image, "PUT", where, {"Content-Type": media_type}, content)
         self._expect(image, answer, {201})
         digest, said = digest_of(content), answer.headers.get("docker-content-digest", "")
         if said.startswith("sha256:") and said != digest:
@@ -148,23 +147,17 @@ class Client:
         return digest
 
     def _ask(
-        self,
-        image: Reference,
-        method: str,
-        address: str,
-        *,
-        push: bool = False,
-        headers: Mapping[str, str] | None = None,
-        content: bytes | None = None,
+        self, image: Reference, method: str, address: str, headers: Mapping[str, str] = _NONE, content: bytes = b""
     ) -> Answer:
         """The answer to a request, after the registry learned who asks, and from where it sends us on to."""
+        push = method != "GET"  # who asks by HEAD what is there wants to write the rest
         key = (image.host, image.repository, push)
         for anew in (False, True):
             with self._guard:
                 given = self._tokens.get(key, "")
             own = same_host(address, image.host)
             ours = {"Authorization": given} if given and own else {}
-            answer = self._send(image, method, address, {**(headers or {}), **ours}, content)
+            answer = self._send(image, method, address, {**headers, **ours}, content)
             if answer.status != 401 or anew or not own:  # whoever else asks for a login gets none
                 break
             with self._guard:
@@ -176,15 +169,15 @@ class Client:
             address = joined(address, answer.headers.get("location", ""))
             if not safe(address, image):
                 raise unusable(image, "it redirects to an address that is not encrypted")
-            answer = self._send(image, method, address, headers or {}, None)
+            answer = self._send(image, method, address, headers)
         raise unusable(image, "it redirects without end")
 
     def _send(
-        self, image: Reference, method: str, address: str, headers: Mapping[str, str], content: bytes | None
+        self, image: Reference, method: str, address: str, headers: Mapping[str, str], content: bytes = b""
     ) -> Answer:
         """The answer to one request, asked again while the registry is busy or out of reach."""
         # Limits of the HTTP library are about silence, and the look-up of a name has none at all.
-        limit = self._patience + len(content or b"") / SLOWEST
+        limit = self._patience + len(content) / SLOWEST
         host = host_in(address)
         if host in self._silent:
             raise silent(image, address, *self._silent[host])
@@ -213,18 +206,15 @@ class Client:
             self._silent[host] = trouble, tried
         raise silent(image, address, trouble, tried)
 
-    def _once(
-        self, image: Reference, method: str, address: str, headers: Mapping[str, str], content: bytes | None
-    ) -> Answer:
-        with self._http.stream(method, address, headers=dict(headers), content=content) as response:
-            parts, size = [], 0
+    def _once(self, image: Reference, method: str, address: str, headers: Mapping[str, str], content: bytes) -> Answer:
+        with self._http.stream(method, address, headers=dict(headers), content=content or None) as response:
+            found = bytearray()
             for part in response.iter_raw():
-                size += len(part)
-                if size > MOST:
+                found += part
+                if len(found) > MOST:
                     raise unusable(image, f"it answers with more than {MOST // 1024 // 1024} MiB")
-                parts.append(part)
             known = {name.lower(): value for name, value in response.headers.items()}  # several of a name as a list
-            return Answer(response.status_code, known, b"".join(parts))
+            return Answer(response.status_code, known, bytes(found))
 
     def _authorised(self, image: Reference, answer: Answer, push: bool) -> str:
         """The header that the challenge in ANSWER asks for."""
@@ -246,12 +236,11 @@ class Client:
         asked = {name: value for name, value in asked.items() if value}
         if login and login.identity:
             form = {**asked, "grant_type": "refresh_token", "client_id": "gpustack", "refresh_token": login.identity}
-            content = str(httpx2.QueryParams(form)).encode()
             headers = {"Content-Type": "application/x-www-form-urlencoded"}
-            answer = self._send(image, "POST", realm, headers, content)
+            answer = self._send(image, "POST", realm, headers, str(httpx2.QueryParams(form)).encode())
         else:
             address = f"{realm}{'&' if '?' in realm else '?'}{httpx2.QueryParams(asked)}"
-            answer = self._send(image, "GET", address, {"Authorization": login.basic} if login else {}, None)
+            answer = self._send(image, "GET", address, {"Authorization": login.basic} if login else {})
         if answer.status in {400, 401, 403}:
             raise refused(image, login)
         reply = as_json(answer.content)

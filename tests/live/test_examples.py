@@ -7,7 +7,8 @@ import yaml
 
 from gpustack.cluster.expectations import Expected
 from gpustack.cluster.resolve import resolve
-from gpustack.live import of_files, verify
+from gpustack.live.state import of_files
+from gpustack.live.verify import verify
 from gpustack.live.why import KINDS, Target, why
 from gpustack.policy.loading.load import load, policy_files
 from tests.live.healthy import NODES, cluster

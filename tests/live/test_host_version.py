@@ -9,7 +9,8 @@ import pytest
 from gpustack.checks.rule import all_rules
 from gpustack.cluster.expectations import Expected
 from gpustack.cluster.resolve import resolve
-from gpustack.live import of_files, verify
+from gpustack.live.state import of_files
+from gpustack.live.verify import verify
 from tests.checks.snippets import loaded
 from tests.components.common import spec
 from tests.live.test_verify import POOLS, node

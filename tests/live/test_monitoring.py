@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from gpustack.live import of_files
 from gpustack.live.objects import of_prometheus
+from gpustack.live.state import of_files
 from gpustack.model import Body
 
 NS = "gpu-operator"

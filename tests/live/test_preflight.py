@@ -14,8 +14,9 @@ from gpustack.catalog import oses
 from gpustack.cluster.expectations import Expected
 from gpustack.cluster.resolve import resolve
 from gpustack.compiler.judge import due
-from gpustack.live import of_files
-from gpustack.live.preflight import facts, preflight
+from gpustack.live.preflight import preflight
+from gpustack.live.state import of_files
+from gpustack.live.verify import texts as said
 from gpustack.model import Body, Finding
 from gpustack.policy.loading.load import load, policy_files
 from tests.components.common import spec
@@ -343,11 +344,11 @@ def test_examples_are_quiet_on_nodes_that_are_as_they_say(name: str) -> None:
 def test_every_text_is_tested_and_explained() -> None:
     """Each id is told by a test, and has its line on the page."""
     page = (ROOT / "docs" / "verify.md").read_text(encoding="utf-8")
-    texts = facts()["texts"]
+    texts = said("preflight")["texts"]
     assert all(f"| {rule} | {each['severity']} | {each['title']} |" in page for rule, each in texts.items())
     tests = Path(__file__).read_text(encoding="utf-8")
     assert all(f'"{rule}"' in tests for rule in texts)
-    assert {each["id"] for each in facts()["hosts"].values()} <= texts.keys()
+    assert {each["id"] for each in said("preflight")["hosts"].values()} <= texts.keys()
 
 
 def test_the_verb(project: Project) -> None:

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 import yaml
 
-from gpustack.live.why import facts
+from gpustack.live.verify import texts
 from gpustack.model import Body
 from tests.live.test_verify import POOLS, READY, node
 from tests.live.test_why import event, of_stack, waiting
@@ -319,4 +319,4 @@ def test_every_init_container_of_the_stack_is_known() -> None:
         for container in yaml.safe_load(path.read_text("utf-8"))["spec"]["template"]["spec"].get("initContainers", ())
     }
     assert len(names) > 10
-    assert names <= facts()["init"].keys()
+    assert names <= texts("why")["init"].keys()

@@ -15,8 +15,8 @@ from gpustack.api.expectations import Kind, wanted
 from gpustack.cli.live.look import looked_at
 from gpustack.cluster.expectations import Expected
 from gpustack.cluster.resolve import resolve
-from gpustack.live import of_files, verify
-from gpustack.live.verify import texts
+from gpustack.live.state import of_files
+from gpustack.live.verify import texts, verify
 from gpustack.model import Body, Finding
 from gpustack.policy.loading.load import policy_files
 from gpustack.reconciler.shell.cluster import Forbidden

@@ -9,8 +9,9 @@ import pytest
 
 from gpustack.cluster.expectations import Expected
 from gpustack.cluster.resolve import resolve
-from gpustack.live import of_files
-from gpustack.live.why import Target, facts, why
+from gpustack.live.state import of_files
+from gpustack.live.verify import texts
+from gpustack.live.why import Target, why
 from gpustack.model import Body, Finding
 from tests.components.common import spec
 from tests.live.test_verify import POOLS, READY, RECONCILER, node, policy, policy_and_dump
@@ -356,8 +357,8 @@ def test_every_cause_is_tested_and_explained() -> None:
     from tests.live.test_situations import SITUATIONS
 
     page = (ROOT / "docs" / "why.md").read_text(encoding="utf-8")
-    causes = facts()["causes"]
-    assert facts()["signs"].keys() <= causes.keys()
+    causes = texts("why")["causes"]
+    assert texts("why")["signs"].keys() <= causes.keys()
     assert all(f"| {each['id']} |" in page for each in causes.values())
     tested = {rule for _, _, rule in (*SIGNS.values(), *LOGS.values())} | {rule for _, rule, _ in PENDING.values()}
     tested |= {"WHY111", "WHY001", "WHY002", "WHY003", "WHY101", "WHY102", "WHY103", "WHY104", "WHY251", "WHY252"}
