@@ -6,6 +6,7 @@ source of a fact are worth more.
 
 import dataclasses
 import functools
+import operator
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -36,13 +37,33 @@ def read(path: Path) -> Any:
 
 def _value(node: Any, scalar: Callable[[Any], Any]) -> Any:
     """The plain data that NODE stands for; SCALAR tells numbers and the like. PyYAML's own constructor also finds keys
-    said twice, merges and data that holds itself, which no file of ours has, and takes three times as long for it.
-    """
+    said twice, merges and data that holds itself, which no file of ours has, and takes three times as long for it."""
     if node.id == "mapping":
         return {_value(key, scalar): _value(value, scalar) for key, value in node.value}
     if node.id == "sequence":
         return [_value(each, scalar) for each in node.value]
     return node.value if node.tag == "tag:yaml.org,2002:str" else scalar(node)
+
+
+def at(name: str, *keys: str) -> Any:
+    """What stands at KEYS in data file NAME, shared by all callers: read-only."""
+    return functools.reduce(operator.getitem, keys, load(name))
+
+
+def words(name: str, *keys: str) -> tuple[str, ...]:
+    """The list at KEYS in data file NAME, or the keys of the map."""
+    return tuple(at(name, *keys))
+
+
+def number(name: str, *keys: str) -> int:
+    """The number at KEYS in data file NAME."""
+    return int(at(name, *keys))
+
+
+def table(name: str, *keys: str) -> Mapping[str, Any]:
+    """The map at KEYS in data file NAME, shared by all callers: read-only."""
+    mapping: Mapping[str, Any] = at(name, *keys)
+    return mapping
 
 
 def made(kind: type[T], facts: Mapping[str, Any], **more: Any) -> T:
@@ -68,10 +89,8 @@ def copy(value: Any) -> Any:
 
 
 def merge(target: dict[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
-    """Merge CHANGES into TARGET and return it: maps by key, lists of named entries by name, all else is replaced.
-
-    So `env` is merged entry by entry: the entries of TARGET keep their place, new ones follow.
-    """
+    """Merge CHANGES into TARGET and return it: maps by key, lists of named entries by name, all else is replaced. So
+    `env` is merged entry by entry: the entries of TARGET keep their place, new ones follow."""
     for key, value in changes.items():
         old = target.get(key)
         if isinstance(old, dict) and isinstance(value, dict):

@@ -47,9 +47,7 @@ def satisfies(version: str, condition: str) -> bool:
 
 
 def of_line(table: Mapping[str, Any], line: str) -> Any:
-    """The entry of TABLE for release LINE ("v26.7"); a line without one has that of the newest line before it.
-
-    So a new release is one file: what is published about a line later is added to the tables when it is known.
-    """
+    """The entry of TABLE for release LINE ("v26.7"); a line without one has that of the newest line before it. So a new
+    release is one file: what is published about a line later is added to the tables when it is known."""
     before = [name for name in table if key(name) <= key(line)]
     return table[max(before, key=key)] if before else table[min(table, key=key)]

@@ -25,8 +25,7 @@ class UnknownAlert(UnknownName):
 @dataclass(frozen=True, slots=True)
 class Alert:
     """One alert; the data file says what each field means. `set` are its numbers by name, `limits` says of some which
-    values make sense; `why_off` is "" for one that is on wherever alerts are.
-    """
+    values make sense; `why_off` is "" for one that is on wherever alerts are."""
 
     name: str
     severity: Severity
@@ -78,15 +77,10 @@ def alert(name: str) -> Alert:
     return one
 
 
-def records() -> Mapping[str, str]:
-    """The series that alerts read, by name: their expressions, as in the data file."""
-    recorded: Mapping[str, str] = _facts()["records"]
-    return recorded
-
-
-def has_pool(record: str) -> bool:
-    """Whether the expression of RECORD has the label pool already."""
-    return record in _facts()["pooled"]
+records = functools.partial(_data.table, "alerts", "records")
+"""The series that alerts read, by name: their expressions, as in the data file."""
+pooled = functools.partial(_data.words, "alerts", "pooled")
+"""Those of them whose expressions have the label pool already."""
 
 
 def fatal_xids() -> tuple[int, ...]:

@@ -5,7 +5,6 @@ not.
 """
 
 import functools
-from typing import Any
 
 from gpustack.catalog import _data, releases
 
@@ -20,26 +19,20 @@ def renamed(section: str = "") -> dict[str, str]:
 
 
 @functools.cache
-def dropped() -> dict[str, str]:
-    """Value path -> why no custom resource and no policy has a field for it; completes "it ..."."""
-    return {entry["values"]: entry["why"] for entry in _data.load(DATA)["dropped"]}
+def _why(list_name: str) -> dict[str, str]:
+    return {entry["values"]: entry["why"] for entry in _data.load(DATA)[list_name]}
 
 
-@functools.cache
-def unread() -> dict[str, str]:
-    """Value path -> why the chart makes nothing of it, although a policy has such a field; completes "it ..."."""
-    return {entry["values"]: entry["why"] for entry in _data.load(DATA)["unread"]}
-
-
-@functools.cache
-def wrappers() -> frozenset[str]:
-    """Keys below which a bundling chart has the values of the operator's chart."""
-    return frozenset(_data.load(DATA)["wrappers"])
-
-
-def older() -> list[str]:
-    """Releases from before the catalogue, oldest first, of whose charts the images are known."""
-    return list(_data.load("older-charts")["releases"])
+dropped = functools.partial(_why, "dropped")
+"""Value path -> why no custom resource and no policy has a field for it; completes "it ..."."""
+unread = functools.partial(_why, "unread")
+"""Value path -> why the chart makes nothing of it, although a policy has such a field; completes "it ..."."""
+wrappers = functools.partial(_data.words, DATA, "wrappers")
+"""Keys below which a bundling chart has the values of the operator's chart."""
+older = functools.partial(_data.words, "older-charts", "releases")
+"""Releases from before the catalogue, oldest first, of whose charts the images are known."""
+older_defaults = functools.partial(_data.table, "older-charts", "defaults")
+"""Path -> what the charts of `older` releases wrote there, where it is another since."""
 
 
 def image(release: str, section: str) -> str:
@@ -50,8 +43,3 @@ def image(release: str, section: str) -> str:
     known: dict[str, str | None] = _data.load("older-charts")["images"].get(section, {})
     before = [name for name in older()[: older().index(release) + 1] if name in known] if release in older() else []
     return (known[before[-1]] or "") if before else ""
-
-
-def older_defaults() -> dict[str, Any]:
-    """Path -> what the charts of `older` releases wrote there, where it is another since."""
-    return dict(_data.load("older-charts")["defaults"])

@@ -12,7 +12,6 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any
 
 from gpustack.catalog import _data, _versions
 from gpustack.catalog._lookup import UnknownName, nearest
@@ -31,9 +30,7 @@ class UnknownField(UnknownName):
 @dataclass(frozen=True, slots=True)
 class Field:
     """One field. `id` is None where the exporter computes it. `type` is gauge, counter or label; `unit` may be unknown.
-
-    `alias` is its name since DCGM 4.6, `default` whether the operator's exporter serves it without configuration.
-    """
+    `alias` is its name since DCGM 4.6, `default` whether the operator's exporter serves it without configuration."""
 
     name: str
     id: int | None
@@ -62,19 +59,27 @@ def field(name: str) -> Field:
 
 def exported(tag: str = "") -> frozenset[str]:
     """Every name that the exporter of image TAG ("4.6.0-4.8.3-distroless") takes in its file; that of the newest one,
-    where TAG doesn't say its version or is older than the catalogue's releases.
-    """
-    match = _TAG.match(tag)
-    version = match[1] if match else ""
-    known = _names()["names"]
-    if not version or _versions.key(version) < _versions.key(next(iter(known))):
-        version = list(known)[-1]
-    return _exported(version)
+    where TAG doesn't say its version or is older than the catalogue's releases."""
+    match, known = _TAG.match(tag), [*_names()["names"]]
+    old = match is None or _versions.key(match[1]) < _versions.key(known[0])
+    return _exported(known[-1] if match is None or old else match[1])
 
 
 def new_names() -> Mapping[str, str]:
     """The name since DCGM 4.6 of each field that has one, by the old name."""
     return {name: each.alias for name, each in fields().items() if each.alias}
+
+
+csv_types = functools.partial(_data.words, "dcgm", "csv_types")
+"""The metric types that the exporter's CSV file may name."""
+exporter = functools.partial(_data.table, "dcgm", "exporter")
+"""Ports, paths and file names of the exporter."""
+pod_labels = functools.partial(_data.words, "dcgm", "labels", "kubernetes")
+"""The labels by which the exporter names the pod that uses a GPU."""
+gpu_labels = functools.partial(_data.words, "dcgm", "labels", "gpu")
+"""The labels that say which GPU a series is about."""
+label_limit = functools.partial(_data.number, "dcgm", "labels", "limit")
+"""How many labels of a series common storage takes, unless it is told to take more or fewer."""
 
 
 def not_exported() -> frozenset[str]:
@@ -98,45 +103,19 @@ def default_counters() -> tuple[Field, ...]:
 
 def semantics(name: str) -> str | None:
     """How a field is read, where its name misleads."""
-    text: str | None = _facts()["semantics"].get(field(name).name)
-    return text
-
-
-def exporter() -> Mapping[str, Any]:
-    """Ports, paths and file names of the exporter: read-only."""
-    facts: Mapping[str, Any] = _facts()["exporter"]
-    return facts
-
-
-def pod_labels() -> tuple[str, ...]:
-    """The labels by which the exporter names the pod that uses a GPU."""
-    return tuple(_facts()["labels"]["kubernetes"])
+    return _data.table("dcgm", "semantics").get(field(name).name)
 
 
 def series_labels(*, honored: bool) -> frozenset[str]:
     """The labels of every series of a GPU in Prometheus, less those that rows of the exporter's file are. HONORED: the
-    exporter's names of the pod stay, and the scrape's own make way; else they are renamed.
-    """
+    exporter's names of the pod stay, and the scrape's own make way; else they are renamed."""
     facts = _facts()["labels"]
     pods = pod_labels() if honored else (f"exported_{name}" for name in pod_labels())
     return frozenset({*facts["gpu"], *pods, *facts["scrape"]} - set(fields()))
 
 
-def gpu_labels() -> frozenset[str]:
-    """The labels that say which GPU a series is about."""
-    return frozenset(_facts()["labels"]["gpu"])
-
-
-def label_limit() -> int:
-    """How many labels of a series common storage takes, unless it is told to take more or fewer."""
-    return int(_facts()["labels"]["limit"])
-
-
 def other_exporter(name: str) -> tuple[str, ...] | None:
-    """What the metric NAME of another exporter for NVIDIA's GPUs is called here: up to two names, or none.
-
-    None where it is not such a metric.
-    """
+    """What another exporter's metric NAME is called here: up to two names, or none; None where it isn't such a one."""
     facts = _facts()["other_exporters"]
     return tuple(facts["names"].get(name, ())) if name.startswith(tuple(facts["prefixes"])) else None
 
@@ -148,11 +127,6 @@ def served_by(name: str) -> str:
         if base in names or name.startswith(tuple(each for each in names if each.endswith("_"))):
             return str(section)
     return ""
-
-
-def csv_types() -> tuple[str, ...]:
-    """The metric types that the exporter's CSV file may name."""
-    return tuple(_facts()["csv_types"])
 
 
 @functools.cache
@@ -169,9 +143,5 @@ def _exported(version: str) -> frozenset[str]:
 
 def left_out_while_blank(tag: str) -> frozenset[str]:
     """The metrics that the exporter of TAG has no series of while their value is blank."""
-    if not _versions.numbers(tag):
-        return frozenset()
-    table = _data.load("dcgm")["left_out_while_blank"]
-    return frozenset(
-        name for condition, names in table.items() if _versions.satisfies(tag, condition) for name in names
-    )
+    table = _facts()["left_out_while_blank"].items() if _versions.numbers(tag) else ()
+    return frozenset(name for when, names in table if _versions.satisfies(tag, when) for name in names)

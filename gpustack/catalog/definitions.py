@@ -17,13 +17,15 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from gpustack.catalog import kubernetes
-from gpustack.catalog.kinds import (
+from . import kubernetes
+from .kinds import (
     GVK,
     LIST_KEYS,
     MADE_OF,
+    ONE,
     SCOPE,
     SCOPES,
+    SEVERAL,
     UNCHECKED,
     OwnKind,
     SchemaError,
@@ -48,7 +50,7 @@ _PROSE = {
     *("$schema", "$id", "id", "definitions", "$defs", "deprecated", "readOnly", "writeOnly", GVK),
 }
 """Words that say nothing about what is valid, or whose meaning is put in elsewhere."""
-_HOLDERS = {"properties", "items", "additionalProperties", "not", "allOf", "anyOf", "oneOf"}
+_HOLDERS = {"properties", *ONE, *SEVERAL}
 """Words that hold schemas."""
 
 
@@ -66,8 +68,7 @@ def from_definition(body: Mapping[str, Any]) -> list[Made]:
     if version != API:
         raise SchemaError(f"it is of {version}, which no API server since 1.22 has: take its form in {API}")
     spec = _mapping(body, "spec")
-    names, scope = _mapping(spec, "names"), spec.get("scope")
-    crd = str(_mapping(body, "metadata").get("name", ""))
+    names, crd = _mapping(spec, "names"), str(_mapping(body, "metadata").get("name", ""))
     listed = spec.get("versions")
     served = [each for each in listed if isinstance(each, Mapping)] if isinstance(listed, list) else []
     served = [each for each in served if each.get("served") is not False]
@@ -78,8 +79,9 @@ def from_definition(body: Mapping[str, Any]) -> list[Made]:
         holder = _mapping(each, "schema", f"of {each.get('name')}")
         if "openAPIV3Schema" not in holder:
             raise SchemaError(f"its version {each.get('name')} has no schema")
-        group, version, kind = (str(part) for part in (spec.get("group"), each.get("name"), names.get("kind")))
-        heads = Heads(group, version, kind, str(scope), crd)
+        said = (spec.get("group"), each.get("name"), names.get("kind"), spec.get("scope"))
+        group, name, kind, scope = map(str, said)
+        heads = Heads(group, name, kind, scope, crd)
         versions.append(made(holder["openAPIV3Schema"], heads, prunes=spec.get("preserveUnknownFields") is not True))
     return versions
 
@@ -200,8 +202,7 @@ class _Closer:
 
     def _reduced(self, raw: Any, structure: Any, place: str) -> Schema:
         """RAW without prose. STRUCTURE is the structural schema of the same value, whose defaults count; where that is
-        RAW itself, what is below is structural as well.
-        """
+        RAW itself, what is below is structural as well."""
         if isinstance(raw, bool):
             return {} if raw else {"not": {}}
         if not isinstance(raw, Mapping):
@@ -215,10 +216,13 @@ class _Closer:
         structural = raw is structure
         for word in _HOLDERS & raw.keys():
             value = raw[word]
+            if word == "properties" and not isinstance(value, Mapping):
+                raise SchemaError(f"the properties of {place or 'the object'} are not a mapping")
             if word == "properties":
+                start = f"{place}." if place else ""
                 out[word] = {
-                    name: self._below(inner, structure, name, _at(place, name), structural=structural)
-                    for name, inner in _names(value, place)
+                    str(name): self._below(inner, structure, str(name), f"{start}{name}", structural=structural)
+                    for name, inner in value.items()
                 }
             elif word in ("items", "additionalProperties"):
                 below = None if isinstance(value, bool) else self._below
@@ -284,16 +288,6 @@ def _words(raw: Mapping[str, Any], place: str) -> Schema:
         if bound in out and out[bound] == out.get(_inclusive(bound)):
             del out[_inclusive(bound)]
     return out
-
-
-def _at(place: str, name: str) -> str:
-    return f"{place}.{name}" if place else name
-
-
-def _names(value: Any, place: str) -> Iterator[tuple[str, Any]]:
-    if not isinstance(value, Mapping):
-        raise SchemaError(f"the properties of {place or 'the object'} are not a mapping")
-    return ((str(name), inner) for name, inner in value.items())
 
 
 def _plain(value: Any) -> Mapping[str, Any]:

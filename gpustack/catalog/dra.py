@@ -22,15 +22,13 @@ class Contradiction(NamedTuple):
     other: str
 
 
-def least_kubernetes() -> tuple[int, int, int]:
+least_driver_branch = functools.partial(_data.number, "dra", "needs", "driver_branch")
+"""The first driver branch for GPUs by DRA."""
+
+
+def least_kubernetes() -> tuple[int, ...]:
     """The first Kubernetes version on which the operator's documentation allows GPUs by DRA."""
-    major, minor, patch = (int(part) for part in _facts()["needs"]["kubernetes"].split("."))
-    return major, minor, patch
-
-
-def least_driver_branch() -> int:
-    """The first driver branch for GPUs by DRA."""
-    return int(_facts()["needs"]["driver_branch"])
+    return _versions.key(_facts()["needs"]["kubernetes"])
 
 
 def least_compute_domain_driver() -> str:
@@ -53,15 +51,11 @@ def gate_default(name: str) -> bool:
 
 def gates_of_kubernetes(kubernetes: str) -> dict[str, tuple[str, str]]:
     """The features that need a gate which KUBERNETES ("1.34") doesn't have on by default: the gate, and the first
-    version that has, "" where none does yet.
-    """
-    gates = {}
-    for name, facts in _facts()["feature_gates"]["gates"].items():
-        need = facts.get("kubernetes")
-        first = need.get("default_from", "") if need else ""
-        if need and (not first or _versions.numbers(kubernetes)[:2] < _versions.numbers(first)):
-            gates[name] = need["gate"], first
-    return gates
+    version that has, "" where none does yet."""
+    needs = ((name, facts.get("kubernetes")) for name, facts in _facts()["feature_gates"]["gates"].items())
+    gates = {name: (need["gate"], need.get("default_from", "")) for name, need in needs if need}
+    own = _versions.numbers(kubernetes)[:2]
+    return {name: gate for name, gate in gates.items() if not gate[1] or own < _versions.numbers(gate[1])}
 
 
 def asked_by(name: str, what: Literal["board", "host", "mode"]) -> str:

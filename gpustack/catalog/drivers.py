@@ -25,12 +25,10 @@ class UnknownBranch(UnknownName):
 
 @dataclass(frozen=True, slots=True)
 class Branch:
-    """A driver branch. `type` is LTSB, PB or NFB; `end_of_life` a month (2028-06), None where it is not known.
-
-    `ended`: support had ended in August 2026. `cuda` is the highest CUDA major version, `newest_cuda` ("13.0") the
-    newest CUDA that it runs without limits. `last_for`: families that no later branch supports. `open_only`: it has no
-    proprietary kernel modules.
-    """
+    """A driver branch. `type` is LTSB, PB or NFB; `end_of_life` a month (2028-06), None where it is not known. `ended`:
+    support had ended in August 2026. `cuda` is the highest CUDA major version, `newest_cuda` ("13.0") the newest CUDA
+    that it runs without limits. `last_for`: families that no later branch supports. `open_only`: it has no proprietary
+    kernel modules."""
 
     name: str
     type: str
@@ -49,11 +47,9 @@ class Branch:
 
 @dataclass(frozen=True, slots=True)
 class Minimum:
-    """What a GPU asks of its driver. None where there is no such limit, or it is not known.
-
-    `modules`: which kernel modules it takes (either, open, proprietary). `first_branch` and `last_branch` bound the
-    branches; `version` is the first version, `mig_version` the first with MIG.
-    """
+    """What a GPU asks of its driver. None where there is no such limit, or it is not known. `modules`: which kernel
+    modules it takes (either, open, proprietary). `first_branch` and `last_branch` bound the branches; `version` is the
+    first version, `mig_version` the first with MIG."""
 
     modules: str
     first_branch: str | None
@@ -74,9 +70,8 @@ def branches() -> tuple[Branch, ...]:
 def branch(version: str) -> Branch:
     """The branch of a driver version or by its name: 580.126.20, 580, R580. UnknownBranch names its neighbours."""
     text = version.removeprefix("R").partition(".")[0]
-    for known in branches():
-        if text == known.name[1:]:
-            return known
+    if found := next((known for known in branches() if text == known.name[1:]), None):
+        return found
     number = whole(text)
     if number is None:
         raise UnknownBranch(version, [known.name for known in branches()[-3:]])
@@ -98,8 +93,7 @@ def minimum(product: str | Product) -> Minimum:
 
 def cuda_range(product: str | Product) -> tuple[str | None, str | None]:
     """The first CUDA whose compiler makes code for a GPU product, and the first that doesn't any more; None for no
-    limit, and where it is not known. UnknownProduct where the product is not known.
-    """
+    limit, and where it is not known. UnknownProduct where the product is not known."""
     from gpustack.catalog import gpus
 
     gpu = gpus.product(product) if isinstance(product, str) else product
@@ -108,9 +102,7 @@ def cuda_range(product: str | Product) -> tuple[str | None, str | None]:
 
 
 def first_branch_on(os: str) -> Branch | None:
-    """The first branch with images of NVIDIA's for OS ("ubuntu24.04"), None where every branch has some, or nothing is
-    known.
-    """
+    """The first branch with images of NVIDIA's for OS ("ubuntu24.04"), None where all have some, or none is known."""
     name = _of_system("images", os)
     return branch(name) if name else None
 

@@ -14,8 +14,7 @@ from gpustack.catalog import _data, _versions
 @dataclass(frozen=True, slots=True)
 class Fault:
     """A fault of VERSIONS of the component in the policy's section COMPONENT ("toolkit"). data/faults.yaml says what
-    the keys of `where` mean; all of them must hold.
-    """
+    the keys of `where` mean; all of them must hold."""
 
     name: str
     component: str
@@ -35,12 +34,7 @@ def faults() -> tuple[Fault, ...]:
 
 def faults_of(component: str, version: str) -> tuple[Fault, ...]:
     """The faults that VERSION of COMPONENT has; none for a digest or a branch's number."""
-    try:
-        parts = _versions.key(version)
-    except ValueError:
+    if len(_versions.numbers(version)) < 2 or version.startswith("sha256"):
         return ()
-    if len(parts) < 2 or version.startswith("sha256"):
-        return ()
-    return tuple(
-        each for each in faults() if each.component == component and _versions.satisfies(version, each.versions)
-    )
+    own = (each for each in faults() if each.component == component)
+    return tuple(each for each in own if _versions.satisfies(version, each.versions))

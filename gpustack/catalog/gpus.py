@@ -36,8 +36,7 @@ class Product:
     digits. `mig` is the geometry's name, "unknown" where the board takes MIG but its placements are not known, None
     without MIG. `nvswitch`: the node's own base board has NVSwitch. `driver` is the entry of drivers.minimum, None
     where only the family counts. `arch`: the CPU that the board comes with (arm64), None where any may do.
-    `nvlink_rack`: nodes of one rack can share memory over NVLink. `rare`: few have such a board.
-    """
+    `nvlink_rack`: nodes of one rack can share memory over NVLink. `rare`: few have such a board."""
 
     name: str
     board: str
@@ -82,8 +81,7 @@ def product(name: str) -> Product:
 def nearest_products(name: str) -> list[str]:
     """The products that NAME may mean, best first. A short name (h100, A100 80GB, h100 sxm) is in the names of several
     products or of their boards: those that have its words whole come first, then what most nodes have. A name that is
-    in none is a misspelt one.
-    """
+    in none is a misspelt one."""
     wanted = [word for word in re.findall(r"[a-z0-9]+", name.lower()) if word not in VENDORS]
     meant = []
     for position, known in enumerate(_products().values()):
@@ -104,15 +102,15 @@ def mig_profile(product_name: str | Product, profile: str | ProfileName) -> MigP
 
 
 def fits(product_name: str | Product, layout: Mapping[str, int]) -> bool:
-    """Whether LAYOUT (profile to count) can be placed on one GPU: see mig.fits."""
-    return mig.fits(_resolved(product_name).group, layout)
+    """Whether LAYOUT (profile to count) can be placed on one GPU: see mig_solver.fits."""
+    from gpustack.catalog import mig_solver
+
+    return mig_solver.fits(_resolved(product_name).group, layout)
 
 
 def default_mig_config(release: str) -> dict[str, Any]:
-    """The content of ConfigMap default-mig-parted-config in RELEASE, parsed anew. UnknownRelease for any other.
-
-    It is the same in all releases of the catalogue, so RELEASE is only checked. `texts` has it as text.
-    """
+    """The content of ConfigMap default-mig-parted-config in RELEASE, parsed anew. UnknownRelease for any other. It is
+    the same in all releases of the catalogue, so RELEASE is only checked. `texts` has it as text."""
     releases.release(release)
     config: dict[str, Any] = _data.copy(_data.load("mig/default-mig-parted-config"))
     return config
@@ -120,23 +118,13 @@ def default_mig_config(release: str) -> dict[str, Any]:
 
 @functools.cache
 def _products() -> dict[str, Product]:
-    return {
-        name: _product(name, key, group, facts)
-        for key, group in _data.load("gpus/products").items()
-        for name, facts in group["products"].items()
-    }
-
-
-def _product(name: str, key: str, group: Mapping[str, Any], facts: Mapping[str, Any]) -> Product:
-    return _data.made(
-        Product,
-        {**group, **facts},
-        name=name,
-        group=key,
-        compute_capability=group["capability"],
-        pci_ids=tuple(facts["pci"]),
-        subsystem_ids=tuple(facts.get("subsystems", ())),
-    )
+    known = {}
+    for key, group in _data.load("gpus/products").items():
+        for name, facts in group["products"].items():
+            ids = {"pci_ids": tuple(facts["pci"]), "subsystem_ids": tuple(facts.get("subsystems", ()))}
+            more = {"name": name, "group": key, "compute_capability": group["capability"]}
+            known[name] = _data.made(Product, {**group, **facts}, **more, **ids)
+    return known
 
 
 def _resolved(name: str | Product) -> Product:

@@ -10,8 +10,7 @@ from gpustack.catalog import _data
 
 def rules(detector: str) -> list[dict[str, Any]]:
     """What the conditions of DETECTOR mean, as a policy would say it."""
-    found: list[dict[str, Any]] = _data.load("health")["detectors"][detector]
-    return found
+    return [*_data.at("health", "detectors", detector)]
 
 
 def rivals(platform: str | None, detectors: Iterable[str]) -> Iterator[str]:
@@ -31,11 +30,4 @@ def monitor() -> str:
         pattern = Template(known["pattern"]).substitute(xids="|".join(map(str, each["xids"])))
         conditions.append({"type": name, "reason": reason, "message": message})
         rules.append({"type": "permanent", "condition": name, "reason": each["reason"], "pattern": pattern})
-    head = {
-        "plugin": "kmsg",
-        "logPath": "/dev/kmsg",
-        "lookback": "5m",
-        "bufferSize": 10,
-        "source": "nvidia-gpu-monitor",
-    }
-    return json.dumps({**head, "conditions": conditions, "rules": rules}, indent=2) + "\n"
+    return json.dumps({**known["head"], "conditions": conditions, "rules": rules}, indent=2) + "\n"

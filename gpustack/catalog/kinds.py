@@ -30,8 +30,7 @@ FOLDER = "schemas/crds"
 ADD = "gpustack schema add"
 SCOPE, MADE_OF = kubernetes.ADDED, "x-gpustack-crd"
 UNCHECKED = "x-gpustack-unchecked"
-"""Words of a file: whether objects have a namespace, the CRD that it was made of, what nobody checks before the API
-server does."""
+"""Words of a file: whether objects have a namespace, the CRD that it's made of, what the API server alone checks."""
 LIST_KEYS = "x-kubernetes-list-map-keys"
 GVK = "x-kubernetes-group-version-kind"
 LARGEST, MOST_FILES, DEEPEST = 2 * 1024 * 1024, 1000, 100
@@ -43,8 +42,8 @@ _NUMBERS = {
     *("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"),
     *("minLength", "maxLength", "minItems", "maxItems", "minProperties", "maxProperties"),
 }
-_ONE, _SEVERAL = {"items", "additionalProperties", "not"}, {"allOf", "anyOf", "oneOf"}
-KEYWORDS = frozenset({*_WORDS, *_NUMBERS, *_ONE, *_SEVERAL, "properties"})
+ONE, SEVERAL = {"items", "additionalProperties", "not"}, {"allOf", "anyOf", "oneOf"}
+KEYWORDS = frozenset({*_WORDS, *_NUMBERS, *ONE, *SEVERAL, "properties"})
 """All words of a schema in the folder."""
 _TYPES = {"object", "array", "string", "integer", "number", "boolean"}
 _GROUP = re.compile(r"[a-z0-9]([-a-z0-9]{0,62}[a-z0-9])?(\.[a-z0-9]([-a-z0-9]{0,62}[a-z0-9])?)*")
@@ -98,10 +97,8 @@ class OwnKind:
 
 @dataclass(frozen=True)
 class Kinds:
-    """The files of a folder by name, as bytes; each is read as a schema when somebody asks for its kind.
-
-    `folder` is where they are. Equal `digest`, equal contents.
-    """
+    """The files of a folder by name, as bytes; each is read as a schema when somebody asks for its kind. `folder` is
+    where they are. Equal `digest`, equal contents."""
 
     folder: Path = Path()
     files: Mapping[str, bytes] = field(default_factory=dict, repr=False, compare=False)
@@ -112,8 +109,7 @@ class Kinds:
 
     def of(self, api_version: str, kind: str) -> OwnKind | None:
         """The kind, None where no file has it or gpustack has a schema of its own. Raises InputError for a file that
-        isn't in the words of `gpustack schema add`.
-        """
+        isn't in the words of `gpustack schema add`."""
         if not self.files or not kubernetes.is_kind(api_version, kind) or kubernetes.having(api_version, kind):
             return None
         name = kubernetes.file_name(api_version, kind)
@@ -166,9 +162,8 @@ def kinds_in(context: Any) -> Kinds:
 def unusable(shown: str, why: str) -> Finding:
     """The finding for a file of the folder that is not a schema of ours."""
     remedy = f"make it with `{ADD} FILE` from the CustomResourceDefinition, or delete it"
-    return Finding(
-        "GPU910", "error", f"{shown} isn't a schema of `{ADD}`", location=Location(shown), why=why, remedy=remedy
-    )
+    what = f"{shown} isn't a schema of `{ADD}`"
+    return Finding("GPU910", "error", what, location=Location(shown), why=why, remedy=remedy)
 
 
 def kinds_of(root: Path) -> Kinds:
@@ -209,9 +204,8 @@ def _bytes(path: Path) -> bytes:
     try:
         data = read_regular(path, follow=False, limit=LARGEST + 1)
     except OSError as error:
-        raise InputError(
-            unusable(shown, "it is not a plain file" if path.is_symlink() else str(error.strerror))
-        ) from None
+        why = "it is not a plain file" if path.is_symlink() else str(error.strerror)
+        raise InputError(unusable(shown, why)) from None
     if len(data) > LARGEST:
         raise InputError(unusable(shown, f"it has more than {LARGEST // 1024 // 1024} MiB"))
     return data
@@ -267,13 +261,13 @@ def check(schema: Any, depth: int = 0) -> None:
 
 def _inner(word: str, value: Any) -> Iterable[Any]:
     """The schemas in the VALUE of WORD."""
-    if word in _ONE:
+    if word in ONE:
         return (value,)
     if word == "properties" and isinstance(value, dict):
         return value.values()
-    if word in _SEVERAL and isinstance(value, list) and value:
+    if word in SEVERAL and isinstance(value, list) and value:
         return value
-    if word == "properties" or word in _SEVERAL or not _fits(word, value):
+    if word == "properties" or word in SEVERAL or not _fits(word, value):
         raise SchemaError(f"{word} is {json.dumps(value)[:60]}")
     return ()
 

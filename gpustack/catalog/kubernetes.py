@@ -50,11 +50,9 @@ def is_own(namespace: str) -> bool:
 
 
 def minor(version: str) -> str:
-    """Return the minor version that VERSION belongs to: "v1.33.1+k3s1" -> "1.33".
-
-    A leading v, a patch number and what distributions append (-eks-113cf36, -gke.100, +rke2r1, a bare +) are accepted.
-    Raises InputError when VERSION can't be read, and when its minor version is not one of MINORS.
-    """
+    """Return the minor version that VERSION belongs to: "v1.33.1+k3s1" -> "1.33". A leading v, a patch number and what
+    distributions append (-eks-113cf36, -gke.100, +rke2r1, a bare +) are accepted. Raises InputError when VERSION can't
+    be read, and when its minor version is not one of MINORS."""
     match = _VERSION.fullmatch(version.strip())
     if match is None:
         why = "a version reads 1.33 or v1.33.1-eks-113cf36"
@@ -71,8 +69,7 @@ def minor(version: str) -> str:
 
 def knows_policies(version: str) -> bool:
     """Whether an API server of VERSION has the kind ValidatingAdmissionPolicy, and tokens that tell their node: from
-    1.30 on. Raises InputError as `minor` does.
-    """
+    1.30 on. Raises InputError as `minor` does."""
     return tuple(int(number) for number in minor(version).split(".")) >= (1, 30)
 
 
@@ -103,10 +100,8 @@ def _refusal(what: str, why: str, remedy: str = CORRECT) -> Finding:
 
 @lru_cache(maxsize=1)
 def schema_root() -> Path:
-    """Return the folder with the schemas: inside an installed package, or at the root of a checkout.
-
-    Raises MissingToolError when neither has them.
-    """
+    """Return the folder with the schemas: inside an installed package, or at the root of a checkout. Raises
+    MissingToolError when neither has them."""
     package = Path(__file__).resolve().parent.parent
     for root in (package / "schemas", package.parent / "schemas"):
         if (root / "index.json").is_file():
@@ -126,10 +121,8 @@ def file_name(api_version: str, kind: str) -> str:
 
 @lru_cache(maxsize=4096)
 def schema_path(api_version: str, kind: str, minor: str) -> Path | None:
-    """Return the schema file of a kind in Kubernetes MINOR, or None where that version doesn't have the kind.
-
-    What isn't the name of an API version or kind has no file either: names never lead out of schemas/.
-    """
+    """Return the schema file of a kind in Kubernetes MINOR, or None where that version doesn't have the kind. What
+    isn't the name of an API version or kind has no file either: names never lead out of schemas/."""
     if not is_kind(api_version, kind):
         return None
     name = file_name(api_version, kind)
@@ -166,15 +159,9 @@ def schema_folders(minor: str) -> tuple[Path, Path]:
     return schema_root() / "kubernetes" / minor, schema_root() / "crds"
 
 
-@lru_cache(maxsize=1)
-def _digests() -> dict[str, str]:
-    index: dict[str, str] = json.loads((schema_root() / "index.json").read_bytes())
-    return index
-
-
+@lru_cache
 def schema_digest(minor: str) -> str:
     """Return the content digest (sha256, hex) of all schemas that count for Kubernetes MINOR, with custom resources.
-
-    Read from schemas/index.json, which tools/make_schemas.py writes and a test compares with the files.
-    """
-    return _digests()[minor]
+    Read from schemas/index.json, which tools/make_schemas.py writes and a test compares with the files."""
+    index: dict[str, str] = json.loads((schema_root() / "index.json").read_bytes())
+    return index[minor]

@@ -57,11 +57,8 @@ class ProfileName:
         compute, slices, memory, sign, listed = match.groups()
         attributes = tuple(sorted(listed.split(","))) if listed else ()
         allowed = NEGATIVE if sign == "-" else POSITIVE
-        for attribute in attributes:
-            if attribute not in allowed:
-                raise IllegalProfile(
-                    f"{text!r}: no MIG profile has {sign}{attribute} ({sign} takes {', '.join(allowed)})"
-                )
+        if (wrong := next((each for each in attributes if each not in allowed), None)) is not None:
+            raise IllegalProfile(f"{text!r}: no MIG profile has {sign}{wrong} ({sign} takes {', '.join(allowed)})")
         if len(set(attributes)) < len(attributes):
             raise IllegalProfile(f"{text!r} names an attribute twice")
         if compute and int(compute) > int(slices):
@@ -99,8 +96,7 @@ class MigProfile:
     empty where the board's geometry is not known. `compute` maps the slices of a compute instance to how many of them
     one GPU instance holds. `memory_gib` is what NVML reports, `multiprocessors` their number, `branch` the driver
     branch that brought the profile (None: not known, or as old as MIG on the board). `alias` is the name that older
-    drivers give it.
-    """
+    drivers give it."""
 
     name: str
     slices: int
@@ -132,11 +128,9 @@ class Geometry:
 
 @dataclass(frozen=True, slots=True)
 class MigLayout:
-    """How many instances of each profile one GPU gets: a value, whatever the order in which it was written.
-
-    `counts` holds each profile once, with one instance or more, the largest first. Names of the same profile by
-    different drivers stay apart here; a board tells that they are one.
-    """
+    """How many instances of each profile one GPU gets: a value, whatever the order in which it was written. `counts`
+    holds each profile once, with one instance or more, the largest first. Names of the same profile by different
+    drivers stay apart here; a board tells that they are one."""
 
     counts: tuple[tuple[ProfileName, int], ...]
 
@@ -190,13 +184,10 @@ class Placement:
 
 
 def resource_name(profile: str | ProfileName, plugin: str = "") -> str:
-    """The extended resource of a profile under the strategy `mixed`: 1g.10gb+me is nvidia.com/mig-1g.10gb.me.
-
-    PLUGIN is the version of the device plugin, "" for the newest. Before v0.20.0 its patterns fit parts of names, and
-    the plain profile's comes first: 1g.10gb+me and 1c.1g.10gb count as nvidia.com/mig-1g.10gb there.
-
-    IllegalProfile for a part of an instance (1c.3g.40gb), which the device plugin does not offer from v0.20.0 on.
-    """
+    """The extended resource of a profile under the strategy `mixed`: 1g.10gb+me is nvidia.com/mig-1g.10gb.me. PLUGIN is
+    the version of the device plugin, "" for the newest. Before v0.20.0 its patterns fit parts of names, and the plain
+    profile's comes first: 1g.10gb+me and 1c.1g.10gb count as nvidia.com/mig-1g.10gb there. IllegalProfile for a part of
+    an instance (1c.3g.40gb), which the device plugin does not offer from v0.20.0 on."""
     name = _parsed(profile)
     if plugin_config.before(plugin, plugin_config.NAMES_ANCHORED):
         return f"nvidia.com/mig-{name.slices}g.{name.memory_gb}gb"
@@ -246,17 +237,6 @@ def geometry(board: str) -> Geometry | None:
         return None
     facts = data["geometries"][name]
     return Geometry(name, facts["compute_slices"], facts["memory_slices"], facts["media"])
-
-
-def fits(board: str, layout: Mapping[str, int]) -> bool:
-    """Whether LAYOUT (profile name to count) can be placed on one GPU of BOARD.
-
-    UnknownProfile for a profile that the board does not have. Where the board's geometry is not known, only the number
-    of each profile and the memory are checked. Parts of instances count as the instances that hold them.
-    """
-    from gpustack.catalog import mig_solver
-
-    return mig_solver.fits(board, layout)
 
 
 @functools.cache

@@ -9,19 +9,10 @@ one works; a layout is as good as any of its placements.
 """
 
 import functools
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
-from gpustack.catalog.mig import (
-    MEDIA,
-    Geometry,
-    MigLayout,
-    MigProfile,
-    Placement,
-    ProfileName,
-    board_profiles,
-    find,
-    geometry,
-)
+from .mig import MEDIA, Geometry, MigLayout, MigProfile, Placement, ProfileName, board_profiles, find, geometry
 
 Wanted = Mapping[str, int] | MigLayout
 """A layout, or profile names with their counts."""
@@ -36,37 +27,34 @@ class UnknownGeometry(LookupError):  # noqa: N818  # as UnknownProfile
 
 def fits(board: str, layout: Wanted) -> bool:
     """Whether LAYOUT can be placed on one GPU of BOARD. UnknownProfile for a profile that the board does not have.
-
-    Where the geometry of BOARD is not known, counts and memory decide, and a true answer is not a promise.
-    """
+    Where the geometry of BOARD is not known, counts and memory decide, and a true answer is not a promise. Parts of
+    instances count as the instances that hold them."""
     layout = _layout(layout)
     return _within_limits(board, layout) if geometry(board) is None else _placements(board, layout) is not None
 
 
 def placements(board: str, layout: Wanted) -> tuple[Placement, ...] | None:
     """Places for all instances of LAYOUT on one GPU of BOARD, from the first memory slice on; None if there are none.
-
     The same layout always gets the same places, the largest instances as far to the left as they can go. Parts
     (1c.3g.40gb) stand as the instances that hold them. UnknownProfile, and UnknownGeometry for a board of which only
-    the names of its profiles are known.
-    """
+    the names of its profiles are known."""
     _known_geometry(board)
     return _placements(board, _layout(layout))
 
 
 def completions(board: str, wanted: Wanted) -> tuple[MigLayout, ...]:
-    """All maximal layouts of BOARD that contain WANTED: those to which no instance can be added. The best first.
-
-    Best is what uses the most compute slices, then the most memory, then the fewest instances; what is equal in all
-    three stands in the order of names. Empty where WANTED does not fit. What is added has the names of older drivers
-    where WANTED has one of those. UnknownProfile, UnknownGeometry.
-    """
+    """All maximal layouts of BOARD that contain WANTED: those to which no instance can be added. The best first. Best
+    is what uses the most compute slices, then the most memory, then the fewest instances; what is equal in all three
+    stands in the order of names. Empty where WANTED does not fit. What is added has the names of older drivers where
+    WANTED has one of those. UnknownProfile, UnknownGeometry."""
     _known_geometry(board)
     start = _layout(wanted)
     older = any(find(board, name).alias == str(name.instance) for name, _ in start.counts)
-    names = [(profile.alias or profile.name) if older else profile.name for profile in board_profiles(board)]
-    layouts = [layout for layout in _extensions(board, start, names) if _maximal(board, layout)]
-    return tuple(sorted(layouts, key=lambda layout: _merit(board, layout)))
+    profiles = board_profiles(board)
+    names = [(profile.alias or profile.name) if older else profile.name for profile in profiles]
+    layouts = _extensions(board, start, names)
+    full = [each for each in layouts if not any(fits(board, each.plus(profile.name)) for profile in profiles)]
+    return tuple(sorted(full, key=lambda layout: _merit(board, layout)))
 
 
 def largest_part(board: str, layout: Wanted) -> MigLayout:
@@ -107,10 +95,10 @@ def used(board: str, layout: Wanted) -> tuple[int, int]:
 
 def instances(board: str, layout: Wanted) -> dict[str, int]:
     """The GPU instances that LAYOUT makes on BOARD: parts stand as what holds them. UnknownProfile."""
-    counts: dict[str, int] = {}
+    counts = Counter[str]()
     for name, _, count in _wanted(board, _layout(layout)):
-        counts[name] = counts.get(name, 0) + count
-    return counts
+        counts[name] += count
+    return dict(counts)
 
 
 def _within_limits(board: str, layout: MigLayout) -> bool:
@@ -120,13 +108,13 @@ def _within_limits(board: str, layout: MigLayout) -> bool:
 
 
 def _too_many(board: str, counts: list[tuple[str, MigProfile, int]]) -> Iterator[str]:
-    totals: dict[str, int] = {}
+    totals = Counter[str]()
     for _, profile, count in counts:
-        totals[profile.name] = totals.get(profile.name, 0) + count
+        totals[profile.name] += count
     for profile in board_profiles(board):
-        count = totals.get(profile.name, 0)
-        if profile.max is not None and count > profile.max:
-            yield f"{profile.name} fits {_times(profile.max)} on {board}, not {count} times"
+        if profile.max is not None and totals[profile.name] > profile.max:
+            times = "once" if profile.max == 1 else f"{profile.max} times at most"
+            yield f"{profile.name} fits {times} on {board}, not {totals[profile.name]} times"
 
 
 def _media(board: str, counts: list[tuple[str, MigProfile, int]]) -> Iterator[str]:
@@ -144,13 +132,13 @@ def _media(board: str, counts: list[tuple[str, MigProfile, int]]) -> Iterator[st
 
 
 def _too_large(board: str, layout: MigLayout, counts: list[tuple[str, MigProfile, int]]) -> Iterator[str]:
-    shape = geometry(board)
+    shape, needs = geometry(board), "needs" if layout.instances == 1 else "need"
     if shape is None:
         # Names round the memory to the next gigabyte; the largest profile is the whole board.
         total = max((profile.memory_gb for profile in board_profiles(board)), default=0)
         least = sum((profile.memory_gb - 1) * count for _, profile, count in counts)
         if least > total:
-            yield f"{layout} {_needs(layout)} more than the {total} GB of {board}"
+            yield f"{layout} {needs} more than the {total} GB of {board}"
         return
     compute = sum(profile.slices * count for _, profile, count in counts)
     memory = sum((profile.size or 0) * count for _, profile, count in counts)
@@ -160,7 +148,7 @@ def _too_large(board: str, layout: MigLayout, counts: list[tuple[str, MigProfile
         if have > most
     ]
     if over:
-        yield f"{layout} {_needs(layout)} {' and '.join(over)} on {board}"
+        yield f"{layout} {needs} {' and '.join(over)} on {board}"
 
 
 def _without_place(board: str, layout: MigLayout) -> Iterator[str]:
@@ -196,11 +184,8 @@ def _placements(board: str, layout: MigLayout) -> tuple[Placement, ...] | None:
     starts = _search(pieces)
     if starts is None:
         return None
-    placements = [
-        Placement(name, start, profile.size or 0, profile.slices)
-        for (name, profile), start in zip(pieces, starts, strict=True)
-    ]
-    return tuple(sorted(placements, key=lambda placement: placement.start))
+    stand = sorted(zip(starts, pieces, strict=True), key=lambda each: each[0])
+    return tuple(Placement(name, start, of.size or 0, of.slices) for start, (name, of) in stand)
 
 
 def _search(pieces: list[Piece]) -> tuple[int, ...] | None:
@@ -227,10 +212,8 @@ def _search(pieces: list[Piece]) -> tuple[int, ...] | None:
 
 
 def _wanted(board: str, layout: MigLayout) -> list[tuple[str, MigProfile, int]]:
-    """Each name of LAYOUT with the board's profile and how many instances of it that makes.
-
-    Parts of one profile share instances: an instance holds parts until its compute slices are used up.
-    """
+    """Each name of LAYOUT with the board's profile and how many instances of it that makes. Parts of one profile share
+    instances: an instance holds parts until its compute slices are used up."""
     parts: dict[ProfileName, list[int]] = {}
     instances: list[tuple[str, MigProfile, int]] = []
     for name, count in layout.counts:
@@ -245,10 +228,8 @@ def _wanted(board: str, layout: MigLayout) -> list[tuple[str, MigProfile, int]]:
 
 
 def _bins(sizes: list[int], room: int) -> int:
-    """How many instances with ROOM compute slices hold parts of SIZES: the largest first, each where it fits.
-
-    That is the least number for what boards have: rooms above three slices exist once on a board.
-    """
+    """How many instances with ROOM compute slices hold parts of SIZES: the largest first, each where it fits. That is
+    the least number for what boards have: rooms above three slices exist once on a board."""
     left: list[int] = []
     for size in sorted(sizes, reverse=True):
         index = next((index for index, free in enumerate(left) if free >= size), None)
@@ -275,22 +256,10 @@ def _extensions(board: str, layout: MigLayout, names: Sequence[str]) -> Iterator
         yield from _extensions(board, layout.plus(name), names[position:])
 
 
-def _maximal(board: str, layout: MigLayout) -> bool:
-    return not any(fits(board, layout.plus(profile.name)) for profile in board_profiles(board))
-
-
 def _merit(board: str, layout: MigLayout) -> tuple[object, ...]:
     """Sorts layouts, the best first."""
     compute, memory = used(board, layout)
     return -compute, -memory, layout.instances, tuple(name.order for name, _ in layout.counts)
-
-
-def _needs(layout: MigLayout) -> str:
-    return "needs" if layout.instances == 1 else "need"
-
-
-def _times(count: int) -> str:
-    return "once" if count == 1 else f"{count} times at most"
 
 
 def _listed(starts: tuple[int, ...]) -> str:

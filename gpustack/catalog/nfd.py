@@ -10,17 +10,14 @@ from gpustack.catalog import _data
 
 _facts = functools.partial(_data.load, "nfd")
 
+features = functools.partial(_data.words, "nfd", "features")
+"""The names of all features: pci.device, kernel.version, ..."""
+
 
 def kernel(release: str) -> str:
     """What node feature discovery makes of a kernel's RELEASE (`uname -r`), in its label and its feature: letters that
-    no label holds become `_`, and what isn't a letter or digit goes at both ends. Source: NFD source/kernel.
-    """
+    no label holds become `_`, and what isn't a letter or digit goes at both ends. Source: NFD source/kernel."""
     return re.sub(r"[^-A-Za-z0-9_.]", "_", release.strip()).strip("-_.")
-
-
-def features() -> tuple[str, ...]:
-    """The names of all features: pci.device, kernel.version, ..."""
-    return tuple(_facts()["features"])
 
 
 def attributes(feature: str) -> tuple[str, ...] | None:

@@ -4,7 +4,7 @@ A pod that selects nodes by a label which nobody sets stays pending without an e
 """
 
 import functools
-from typing import Any, Literal
+from typing import Literal
 
 from gpustack.catalog import _data, _versions
 
@@ -36,9 +36,6 @@ def all_known() -> tuple[str, ...]:
 
 def components(serving: Serving, release: str) -> tuple[str, ...]:
     """The ends of the labels that the operator of RELEASE gives a node that serves SERVING, sorted."""
-    facts: dict[str, Any] = _data.load("deploy-labels")
-    since: dict[str, str] = facts["since"]
-    own = _versions.key(release)
-    return tuple(
-        sorted(name for name in facts["sets"][serving] if name not in since or _versions.key(since[name]) <= own)
-    )
+    since, own = _data.table("deploy-labels", "since"), _versions.key(release)
+    every = _data.words("deploy-labels", "sets", serving)
+    return tuple(sorted(name for name in every if _versions.key(since.get(name, "v0")) <= own))

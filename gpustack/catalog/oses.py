@@ -35,11 +35,8 @@ class OsFamily:
 @dataclass(frozen=True, slots=True)
 class OperatingSystem:
     """A known system. `driver_image` says who publishes driver containers for it: nvidia, vendor or none; `published`
-    whether NVIDIA does for this version.
-
-    `selinux`: SELinux enforces unless somebody turned it off. `ancient`: its C library is too old for programs that the
-    container toolkit since v1.15 puts on the node.
-    """
+    whether NVIDIA does for this version. `selinux`: SELinux enforces unless somebody turned it off. `ancient`: its C
+    library is too old for programs that the container toolkit since v1.15 puts on the node."""
 
     id: str
     version: str
@@ -59,9 +56,8 @@ def os_names(release: str | None = None) -> list[str]:
     return list(_versions.of_line(_facts()["supported"], releases.release(release or releases.latest()).line))
 
 
-def os_ids() -> list[str]:
-    """The os-release IDs that the catalogue knows."""
-    return list(_facts()["ids"])
+os_ids = functools.partial(_data.words, "operating-systems", "ids")
+"""The os-release IDs that the catalogue knows."""
 
 
 @functools.cache
@@ -81,21 +77,13 @@ def operating_system(os: str) -> OperatingSystem:
         raise UnknownOS(os, nearest_os(os))
     versions, major = facts.get("versions"), version.partition(".")[0]
     offered = versions is None or version in versions or major in versions
-    return OperatingSystem(
-        name,
-        version,
-        facts["title"],
-        facts["driver_image"],
-        published=facts["driver_image"] == "nvidia" and offered,
-        selinux=facts.get("selinux", False),
-        ancient=major in facts.get("ancient", ()),
-    )
+    ancient, published = major in facts.get("ancient", ()), facts["driver_image"] == "nvidia" and offered
+    return _data.made(OperatingSystem, facts, id=name, version=version, published=published, ancient=ancient)
 
 
 def of_image(text: str) -> str:
     """The system that TEXT, a node's osImage, names: of "Ubuntu 22.04.5 LTS" ubuntu22.04. "" where it isn't known, and
-    for RHCOS, whose numbers there aren't those of os-release.
-    """
+    for RHCOS, whose numbers there aren't those of os-release."""
     known = {facts["title"]: name for name, facts in _facts()["ids"].items()}
     title = max((each for each in known if text.startswith(each)), key=len, default="")
     match = re.match(r"\D*(\d+(?:\.\d+)?)(?: SP(\d+))?", text[len(title) :])
@@ -106,9 +94,7 @@ def of_image(text: str) -> str:
 
 def os_tag(os: str, release: str | None = None) -> str:
     """The suffix of the driver images of RELEASE (default: the newest) for OS: of rhel9.4 rhel9, before v26.7 rhel9.4.
-
-    Also the suffix of GDS, GDRCopy and vGPU manager images.
-    """
+    Also the suffix of GDS, GDRCopy and vGPU manager images."""
     name, version = os_id(os)
     release = release or releases.latest()
     rule = next(rule for rule in _facts()["tags"] if _versions.satisfies(release, rule["when"]))
@@ -133,10 +119,8 @@ def openshift(version: str) -> Mapping[str, str]:
 
 
 def os_family(os: str, release: str | None = None) -> OsFamily | None:
-    """How OS configures packages, as RELEASE (default: the newest) knows it; None where it doesn't.
-
-    Without a family, driver.repoConfig and driver.certConfig are an error of the operator.
-    """
+    """How OS configures packages, as RELEASE (default: the newest) knows it; None where it doesn't. Without a family,
+    driver.repoConfig and driver.certConfig are an error of the operator."""
     name, _ = os_id(os)
     facts = _facts()["ids"].get(name, {})
     family = facts.get("packages")

@@ -59,9 +59,7 @@ class Brought:
 
 @dataclass(frozen=True, slots=True)
 class OwnPlugin:
-    """A device plugin that the platform runs on nodes without the label UNLESS=true. WHOSE says it in words, ALSO what
-    that label does besides.
-    """
+    """A device plugin that the platform runs on nodes without the label UNLESS=true: WHOSE, and what that does ALSO."""
 
     whose: str
     unless: str
@@ -97,8 +95,7 @@ class Platform:
     SecurityContextConstraints; `own_monitoring`: its Prometheus scrapes the namespaces that it trusts; `own_discovery`:
     an operator of its catalogue runs node feature discovery; `os_images`: nodes run images of a system by their own
     versions, which MachineConfigs change and driver toolkits are made for; `hyperconverged`: that operator holds
-    KubeVirt's configuration; `own_versions`: it stands in support tables by its own versions.
-    """
+    KubeVirt's configuration; `own_versions`: it stands in support tables by its own versions."""
 
     name: str
     title: str
@@ -140,8 +137,7 @@ class Platform:
 
 def of(name: str | None, *, openshift: bool) -> Platform:
     """The platform of a cluster whose policy calls it NAME. With OPENSHIFT the policy has a section of that name, and
-    means OpenShift where NAME says otherwise or nothing.
-    """
+    means OpenShift where NAME says otherwise or nothing."""
     known = platform(name or (OPENSHIFT if openshift else GENERIC))
     return platform(OPENSHIFT) if openshift and not known.own_versions else known
 
@@ -158,8 +154,7 @@ def platform(name: str) -> Platform:
         raise UnknownPlatform(name, nearest(name, names()))
     data = _whole(name)
     root = data.get("kubelet_root", {"path": DEFAULT_KUBELET_ROOT, "certain": True})
-    pool = data.get("node_pool", {})
-    containerd = data.get("containerd")
+    pool, containerd = data.get("node_pool", {}), data.get("containerd", {})
     return _data.made(
         Platform,
         data,
@@ -170,18 +165,16 @@ def platform(name: str) -> Platform:
         node_pool_options=tuple(pool.get("options", ())),
         containerd=_data.made(Containerd, containerd) if containerd else None,
         brings={name: Brought(**facts) for name, facts in data.get("brings", {}).items() if facts},
-        runtime_folders=tuple((containerd or {}).get("folders", DEFAULT_RUNTIME_FOLDERS)),
-        own_template=(containerd or {}).get("own_template", False),
+        runtime_folders=tuple(containerd.get("folders", DEFAULT_RUNTIME_FOLDERS)),
+        own_template=containerd.get("own_template", False),
         own_plugin=OwnPlugin(**data["own_plugin"]) if "own_plugin" in data else None,
         listed=Listed(**data["listed"]) if "listed" in data else None,
     )
 
 
 def defaults(name: str, release: str, kubernetes_minor: str) -> dict[str, Any]:
-    """What platform NAME changes about the defaults of RELEASE on Kubernetes KUBERNETES_MINOR ("1.33").
-
-    A fresh spec tree, a layer between the release's defaults and the user's; {} where the platform changes nothing.
-    """
+    """What platform NAME changes about the defaults of RELEASE on Kubernetes KUBERNETES_MINOR ("1.33"). A fresh spec
+    tree, a layer between the release's defaults and the user's; {} where the platform changes nothing."""
     have = {"release": release, "kubernetes": kubernetes_minor}
     known = platform(name)
     named = {"namespace": known.namespace, "containerRuntime": known.container_runtime}

@@ -7,7 +7,6 @@ somebody else do so.
 import functools
 from collections.abc import Mapping
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import Any
 
 from gpustack.catalog import _data, _versions
@@ -20,19 +19,14 @@ NAMES_ANCHORED = "v0.20.0"
 """The first plugin whose patterns for MIG profiles fit whole names; before, 1g.24gb fitted 1g.24gb+me as well."""
 INFINITE_SLEEP = "v0.19.0"
 """The first plugin that knows an infinite sleepInterval."""
-
-
 _DISCOVERY_ALONE = {"flags.deviceDiscoveryStrategy": ("vfio",)}
 
 
 @dataclass(frozen=True, slots=True)
 class Flag:
-    """One key below `flags`.
-
-    `type` is bool, string, enum, list or duration; `values` what an enum or the elements of a list may be. `default`
-    is None where it depends (see `note`); `env` the environment variable that overrides it; `since` the first plugin
-    release.
-    """
+    """One key below `flags`. `type` is bool, string, enum, list or duration; `values` what an enum or the elements of a
+    list may be. `default` is None where it depends (see `note`); `env` the environment variable that overrides it;
+    `since` the first plugin release."""
 
     path: str
     type: str
@@ -46,15 +40,12 @@ class Flag:
 @functools.cache
 def flags() -> Mapping[str, Flag]:
     """The keys below `flags`, by dotted path from the file's root (flags.plugin.deviceListStrategy)."""
-    table = _facts()["flags"].items()
-    return MappingProxyType(
-        {path: _data.made(Flag, facts, path=path, default=facts["default"]) for path, facts in table}
-    )
+    said = _data.table("plugin-config", "flags").items()
+    return {path: _data.made(Flag, facts, path=path, default=facts["default"]) for path, facts in said}
 
 
 def before(plugin: str, version: str) -> bool:
-    """Whether the device plugin of the version PLUGIN is older than VERSION; no, where PLUGIN says no version (it is a
-    digest, or a tag of somebody's own)."""
+    """Whether the device plugin PLUGIN is older than VERSION; no, where it says none (a digest, a tag of one's own)."""
     have = _versions.numbers(plugin)
     return bool(have) and have < _versions.numbers(version)
 
@@ -64,26 +55,16 @@ def taken(flag: Flag) -> tuple[str, ...]:
     return tuple(value for value in flag.values if value not in _DISCOVERY_ALONE.get(flag.path, ()))
 
 
-def set_in_environment() -> Mapping[str, str]:
-    """What the stack's pods set in their environment, which wins over the file: value by the flag's path."""
-    values: Mapping[str, str] = _facts()["set_in_environment"]
-    return values
-
-
-def top_level() -> tuple[str, ...]:
-    """The keys at the file's root."""
-    return tuple(_facts()["top_level"])
-
-
-def sharing() -> Mapping[str, Any]:
-    """The keys and limits of `sharing`, as in data/plugin-config.yaml: read-only."""
-    facts: Mapping[str, Any] = _facts()["sharing"]
-    return facts
-
-
-def min_replicas() -> int:
-    """The least number of replicas; with fewer the plugin exits."""
-    return int(_facts()["sharing"]["min_replicas"])
+set_in_environment = functools.partial(_data.table, "plugin-config", "set_in_environment")
+"""What the stack's pods set in their environment, which wins over the file: value by the flag's path."""
+top_level = functools.partial(_data.words, "plugin-config", "top_level")
+"""The keys at the file's root."""
+sharing = functools.partial(_data.table, "plugin-config", "sharing")
+"""The keys and limits of `sharing`, as in the data file."""
+min_replicas = functools.partial(_data.number, "plugin-config", "sharing", "min_replicas")
+"""The least number of replicas; with fewer the plugin exits."""
+max_name_length = functools.partial(_data.number, "plugin-config", "config_manager", "max_name_length")
+"""How long the name of a configuration may be: it is the value of the node's label."""
 
 
 def max_mps_replicas(compute_capability: str) -> int:
@@ -91,11 +72,6 @@ def max_mps_replicas(compute_capability: str) -> int:
     have = _versions.key(compute_capability)
     limits = _facts()["sharing"]["mps_max_replicas"]
     return int(next(limit["replicas"] for limit in limits if have >= _versions.key(limit["capability"])))
-
-
-def max_name_length() -> int:
-    """How long the name of a configuration may be: it is the value of the node's label."""
-    return int(_facts()["config_manager"]["max_name_length"])
 
 
 def family(compute_capability: str) -> str | None:

@@ -28,6 +28,8 @@ from gpustack.catalog.traits import Traits
 PULL_POLICY = "IfNotPresent"
 """What the charts of all releases write beside every image."""
 
+GPU_CLUSTER = "gpuCluster."
+"""What sections of the resource GPUCluster begin with in the data."""
 NFD_REPOSITORY, NFD_IMAGE = "registry.k8s.io/nfd", "node-feature-discovery"
 
 
@@ -60,14 +62,10 @@ class Image:
 class Release:
     """One release. The ranges are inclusive minor versions, as documented for that release.
 
-    `traits` says how its objects differ from those of other releases.
-
     `defaults` is the whole spec tree that the chart writes for an empty values file: no labels of Helm, nothing about
-    a cluster, no null. It is shared by all callers: read-only. `default_spec()` gives a copy to change.
-
-    `gpu_cluster` is what the chart writes into GPUCluster and nowhere else, for those who choose it; empty in a release
-    that doesn't know it.
-    """
+    a cluster, no null. It is shared by all callers: read-only. `default_spec()` gives a copy to change. `gpu_cluster`
+    is what the chart writes into GPUCluster and nowhere else, for those who choose it; empty in a release that doesn't
+    know it. `traits` says how its objects differ from those of other releases."""
 
     name: str
     date: str
@@ -124,30 +122,26 @@ def release(name: str) -> Release:
         image = Image(entry["repository"], entry["image"], entry["version"])
         for section in entry["in"]:
             images[section] = image
-            custom_resource, _, below = section.partition(".")
-            if custom_resource == "gpuCluster":
-                _data.put(gpu_cluster, below, fields(image))
-            else:
-                _data.put(defaults, section, fields(image))
-    return Release(
+            tree = gpu_cluster if section.startswith(GPU_CLUSTER) else defaults
+            _data.put(tree, section.removeprefix(GPU_CLUSTER), fields(image))
+    return _data.made(
+        Release,
+        data,
         name=name,
-        date=data["date"],
         defaults=defaults,
         gpu_cluster=gpu_cluster,
         images=images,
         nfd_version=data["nfd"],
-        kubernetes_range=_range(data["kubernetes"]),
-        openshift_range=_range(data["openshift"]),
-        containerd_range=_range(data["containerd"]),
-        notes=tuple(data["notes"]),
+        kubernetes_range=tuple(data["kubernetes"]),
+        openshift_range=tuple(data["openshift"]),
+        containerd_range=tuple(data["containerd"]),
         traits=Traits.of(name),
     )
 
 
 def operator_spec(name: str, said: Mapping[str, Any]) -> dict[str, Any]:
     """What the operator of the release NAME itself makes of a ClusterPolicy that says SAID and that no chart wrote: its
-    defaults (data/operator-defaults.yaml), and the release's image in each section that names none at all.
-    """
+    defaults (data/operator-defaults.yaml), and the release's image in each section that names none at all."""
     data = _data.load("operator-defaults")
     spec: dict[str, Any] = _data.copy(data["spec"])
     for section, values in data["sections"].items():
@@ -155,9 +149,8 @@ def operator_spec(name: str, said: Mapping[str, Any]) -> dict[str, Any]:
             _data.put(spec, section, values)
     for section, image in release(name).images.items():
         written = _section(said, section) or {}
-        if not section.startswith("gpuCluster.") and not any(
-            written.get(part) for part in ("repository", "image", "version")
-        ):
+        named = any(written.get(part) for part in ("repository", "image", "version"))
+        if not (named or section.startswith(GPU_CLUSTER)):
             _data.put(spec, section, fields(image))
     return spec
 
@@ -183,11 +176,6 @@ def fields(image: Image) -> dict[str, str]:
     """IMAGE as the spec says it."""
     parts = {"repository": image.repository, "image": image.image, "version": image.version}
     return {key: value for key, value in parts.items() if value} | {"imagePullPolicy": PULL_POLICY}
-
-
-def _range(pair: list[str]) -> tuple[str, str]:
-    low, high = pair
-    return low, high
 
 
 def _nearest(name: str) -> list[str]:

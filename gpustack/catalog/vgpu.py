@@ -33,10 +33,8 @@ class Sets(Mapping[str, Any]):
 
 @functools.cache
 def default_config(release: str) -> Sets:
-    """The sets in ConfigMap default-vgpu-devices-config of RELEASE; shared by all callers: read-only.
-
-    A set is one line of the text, or a name and a line per element.
-    """
+    """The sets in ConfigMap default-vgpu-devices-config of RELEASE; shared by all callers: read-only. A set is one line
+    of the text, or a name and a line per element."""
     sets: dict[str, str] = {}
     name = ""
     for line in texts.vgpu_devices_config(release).partition("vgpu-configs:\n")[2].splitlines():
@@ -83,9 +81,7 @@ def fits(element: Mapping[str, Any], product: Product) -> bool:
 
 
 def boards(product: Product, release: str) -> frozenset[str]:
-    """What vGPU types of PRODUCT begin with ("A100X" of A100X-20C), by the default set of RELEASE; empty where it
-    doesn't know the board.
-    """
+    """What vGPU types of PRODUCT begin with ("A100X" of A100X-20C) in the default set of RELEASE; empty if unknown."""
     return frozenset(board(name) for name in types(default_config(release)[DEFAULT], product))
 
 

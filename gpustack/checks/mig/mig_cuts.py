@@ -5,7 +5,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from ...api import keys
-from ...catalog import gpus, mig
+from ...catalog import gpus, mig, mig_solver
 from ...catalog.mig import IllegalProfile, ProfileName, UnknownProfile
 from ...cluster.mig_layouts import Choice
 from ...cluster.node_labels import labels_of_rules
@@ -154,6 +154,6 @@ def known_anywhere(layout: Mapping[str, int]) -> bool:
     """Whether some board of the catalogue can be cut so, or one that has the profiles may (its geometry not known)."""
     for board in mig.boards():
         with suppress(UnknownProfile, IllegalProfile):
-            if mig.fits(board, layout):
+            if mig_solver.fits(board, layout):
                 return True
     return False

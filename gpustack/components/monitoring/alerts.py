@@ -52,7 +52,7 @@ def recorded(inputs: AlertsInputs) -> Iterator[Body]:
             yield record("promised_gpus", f"vector({pool.promised})", labels={"pool": pool.name})
     for name in dict.fromkeys(read):
         text = filled(known.records()[name], inputs)
-        if known.has_pool(name):
+        if name in known.pooled():
             yield record(name, text)
         else:
             raw = f"{SERIES}{name}:raw"
