@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+import json
 import os
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path as File
 from typing import Any
 
@@ -25,6 +26,8 @@ from .installation import Leaves, Said, at, leaves_of
 
 HCL = (".tf", ".tofu", ".tfvars", ".hcl")
 ENDINGS = (".yaml", ".yml", ".json", *HCL, ".gotmpl", ".csv")
+TEMPLATES = (".j2", ".tpl", ".tmpl", ".tftpl")
+"""Endings of files that are read where another one names them."""
 MOST = 5000
 """Documents of one file, files of one folder, and values of one document."""
 _START = re.compile(r"^(?:---(?:[ \t].*)?|\.\.\.[ \t]*)$")
@@ -53,6 +56,7 @@ _ACTION = re.compile(r"^\s*(?:\{\{-?\s*([^{}]*?)\s*-?\}\}|%\{~?\s*([^{}]*?)\s*~?
 @dataclass(frozen=True)
 class Item:
     """A document, or a part of one: DATA is what stands AT a place of TEXT. OUTER holds TEXT as a scalar at a path.
+    LINE is where that begins of which DATA were evaluated, as another language than YAML.
     TWICE are keys that stand there more than once, with the line of the one that counts; ACTIONS those of a template
     that nobody decided, with their lines: what stands below them counts."""
 
@@ -61,6 +65,7 @@ class Item:
     data: Any = field(repr=False)
     at: Path = ()
     outer: tuple[Item, Path] | None = field(default=None, repr=False)
+    line: int | None = None
     twice: tuple[tuple[str, int], ...] = ()
     actions: tuple[tuple[str, int], ...] = ()
 
@@ -75,7 +80,7 @@ class Item:
 
     def part(self, *path: str | int) -> Item:
         """What stands at PATH, with its places."""
-        return Item(self.file, self.text, self.get(*path), (*self.at, *path), self.outer)
+        return Item(self.file, self.text, self.get(*path), (*self.at, *path), self.outer, self.line)
 
     def holds(self, other: Item) -> bool:
         """Whether OTHER stands inside of this one."""
@@ -84,8 +89,8 @@ class Item:
 
     def where(self, *path: str | int) -> Location:
         """The place of the value at PATH in the file."""
-        if not self.text:
-            return Location(self.file)
+        if not self.text or self.line:
+            return Location(self.file, self.line)
         place = locate(self.text, self.file, (*self.at, *path))
         if self.outer and place.line:
             item, inside = self.outer
@@ -110,15 +115,33 @@ class Item:
             )
         return {leaf: Said(each, self.where(*path, *leaf)) for leaf, each in leaves}
 
+    def inner(self, *path: str | int) -> Iterator[Item]:
+        """The documents of YAML in the text at PATH."""
+        text = self.text_at(*path)
+        if self.line:
+            above = self.text[: max(self.text.find(text.strip().partition("\n")[0]), 0)]
+            yield from documents("\n" * above.count("\n") + text.lstrip("\n"), self.file)
+        else:
+            yield from (replace(each, outer=(self, path)) for each in documents(text, self.file))
+
     def embedded(self, *path: str | int) -> Item | None:
         """The YAML in the text at PATH; None where nothing stands there. Raises InputError for what isn't YAML."""
-        text = self.text_at(*path)
         try:
-            parsed = value(text, self.file) if text else None
+            return next(self.inner(*path), None)
         except InputError as error:
             where = self.where(*path)
             raise InputError.of("GPU003", f"the text here is not valid YAML: {error}", location=where) from None
-        return Item(self.file, text, parsed[1], (), (self, path)) if parsed else None
+
+
+class Beside(str):
+    """The name of a file whose text stands here, filled in with WORDS."""
+
+    words: Mapping[str, Any]
+
+    def __new__(cls, name: str, words: Mapping[str, Any] | None = None) -> Beside:
+        made = super().__new__(cls, name)
+        made.words = {key: each if isinstance(each, str) else json.dumps(each) for key, each in (words or {}).items()}
+        return made
 
 
 def variables(text: str) -> list[str]:
@@ -189,9 +212,7 @@ class Reader:
             except InputError:
                 if path.suffix in ENDINGS or path.suffix in {".tpl", ".tmpl", ""}:
                     raise
-        for match in _HEREDOC.finditer(text):
-            if path.suffix in HCL and not OBJECT.search(match[2]):
-                continue
+        for match in _HEREDOC.finditer(text) if path.suffix not in HCL else ():
             with contextlib.suppress(InputError):
                 yield from list(
                     documents("\n" * text.count("\n", 0, match.start(2)) + filled(match[2], self.answers), display)

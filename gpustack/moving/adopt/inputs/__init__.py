@@ -7,7 +7,7 @@ a test of its content. All write into one `Installation`.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path as File
 from pathlib import PurePath
 
@@ -18,10 +18,10 @@ from gpustack.text.read import Document
 
 from ..documents import ENDINGS, Item, Reader, files
 from ..installation import Installation, understood
-from . import argocd, bundles, elsewhere, flux, helm, objects, overlays, shell, terraform
+from . import argocd, bundles, releases, flux, helm, objects, overlays, shell, terraform
 from .context import Context, expanded
 
-MODULES = (objects, flux, argocd, overlays, bundles, terraform, helm, elsewhere, shell)
+MODULES = (objects, flux, argocd, overlays, bundles, terraform, helm, releases, shell)
 
 
 def members(named: Sequence[str], answers: Mapping[str, str]) -> list[str]:
@@ -37,7 +37,11 @@ def read_all(named: Sequence[str], answers: Mapping[str, str], live: Sequence[It
     context = Context(Installation(), Reader(answers), member=member)
     context.items = [*live, *documents_of(named, context)]
     overlays.build(context)
-    return look(context)
+    notes = context.installation.notes
+    for _ in range(2):  # once more, as only then all files are known that another one names
+        context.installation, context.installer = Installation(notes=[*notes]), None
+        look(context)
+    return context
 
 
 def documents_of(named: Sequence[str], context: Context) -> list[Item]:
@@ -47,11 +51,11 @@ def documents_of(named: Sequence[str], context: Context) -> list[Item]:
             context.known[display(path, File.cwd())] = path
     answers, items = context.reader.answers, list[Item]()
     for _ in range(2):
-        items, context.installation.notes = [], []
+        raw, context.installation.notes = list[Item](), []
         for name, path in context.known.items():
             with given(name, path, named, context):
-                for item in context.reader.items(path, name):
-                    items += [each for one in (item, *terraform.manifests(item)) for each in expanded(one)]
+                raw += context.reader.items(path, name)
+        items = [each for one in (*terraform.evaluated(raw, context.reader), *raw) for each in expanded(one)]
         more = flux.substitutes(items)
         if set(more) <= set(context.reader.answers):
             break
@@ -72,24 +76,32 @@ def given(name: str, path: File, named: Sequence[str], context: Context) -> Iter
         context.installation.tell("chart template" if template else "unreadable", name, found.location, what=found.what)
 
 
+def handler_of(item: Item) -> Callable[[Item, Context], None] | None:
+    """Who reads the object ITEM by its kind and group, where it says that: other projects have the same kinds."""
+    group, kind = item.text_at("apiVersion").partition("/")[0], item.text_at("kind")
+    known = ((name, read) for module in MODULES for name, read in module.KINDS.items())
+    return next((read for name, read in known if name == f"{group}/{kind}" or (not group and name.endswith(f"/{kind}"))), None)
+
+
 def look(context: Context) -> Context:
     """Let each module read what it knows of the items of CONTEXT."""
-    order = {kind: position for position, module in enumerate(MODULES) for kind in module.KINDS}
-    kinds = {kind: handler for module in MODULES for kind, handler in module.KINDS.items()}
-    known = [item for item in context.items if item.text_at("kind") in kinds]
-    for item in sorted(known, key=lambda item: order[item.text_at("kind")]):
+    order = [read for module in MODULES for read in module.KINDS.values()]
+    known = [(order.index(read), item) for item in context.items if (read := handler_of(item))]
+    for place, item in sorted(known, key=lambda each: each[0]):
         with understood(f"the {item.text_at('kind')}", item.where()):
-            kinds[item.text_at("kind")](item, context)
+            order[place](item, context)
     for item in context.items:
         for key, line in item.twice:
             context.installation.tell("twice", key, Location(item.file, line), line=line)
-        if item.text_at("kind") and not overlays.is_overlay(item):
-            if item.text_at("kind") not in kinds:
-                objects.other(item, context)
-                with understood(f"the {item.text_at('kind')}", item.where()):
-                    elsewhere.read(item, context)
+        if item.text_at("kind") and not overlays.is_overlay(item) or item.line:
+            with understood(f"the {item.text_at('kind')}", item.where()):
+                if not handler_of(item):
+                    objects.other(item, context)
+                    releases.read(item, context)
                     if shell.recognised(item):  # a Job, a Task of Tekton, a script in a ConfigMap
                         shell.read(item, context)
+                if "gpu" in str(item.data):
+                    releases.patches(item, context)
             continue
         test = ((module, each) for module in MODULES for each in getattr(module, "FILES", ()))
         handler = next((handler for _, (recognised, handler) in test if recognised(item)), None)
@@ -97,7 +109,7 @@ def look(context: Context) -> Context:
         if handler is not None and item.file not in context.read:
             with understood(item.file, item.where()):
                 handler(item, context)
-                if handler is elsewhere.read and shell.recognised(item):
+                if handler is releases.read and shell.recognised(item):
                     shell.read(item, context)
         elif handler is None and not any(item.holds(each) for each in context.items):
             not_known(item, context)

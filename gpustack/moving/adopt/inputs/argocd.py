@@ -12,8 +12,7 @@ from gpustack.text.read import value
 from ..documents import Item
 from ..installation import at
 from .context import CHART, Context
-from .flux import values
-from .sets import put, typed
+from .releases import assign, given
 
 _ELEMENT = re.compile(r"\{\{-?\s*\.?(\w[\w.]*)\s*-?\}\}|\$\{(\w+)\}")
 
@@ -28,16 +27,17 @@ def application_set(item: Item, context: Context) -> None:
     of them agree on. What only a generator knows are variables."""
     elements = list(members(item).values())
     chosen = members(item).get(context.member)
-    known = chosen or {
+    known = {**dict(values(item.get("spec", "generators")))} | (
+        chosen
+        or {
         key: each
         for key, each in (elements[0] if elements else {}).items()
         if all(one.get(key) == each for one in elements)
-    }
+        }
+    )
     name = item.text_at("metadata", "name")
     for kind in () if chosen else unknown(item.get("spec", "generators")):
         context.installation.tell("generator", name, item.where("spec", "generators"), kind=kind)
-    if item.get("spec", "templatePatch"):
-        context.installation.tell("post-renderers", "spec.templatePatch", item.where("spec", "templatePatch"))
     template = Item(item.file, item.text, with_elements(item.data, known), item.at, item.outer)
     own = template.text_at("spec", "template", "metadata", "name")
     read(template.part("spec", "template", "spec"), context, name if "{" in own else own)
@@ -93,6 +93,15 @@ def unknown(generators: Any) -> Iterator[str]:
                 yield str(kind)
 
 
+def values(generators: Any) -> Iterator[tuple[str, Any]]:
+    """What GENERATORS, whatever they find, say themselves of the clusters that they find."""
+    for generator in generators if isinstance(generators, list) else []:
+        for data in generator.values() if isinstance(generator, dict) else ():
+            if isinstance(data, dict) and isinstance(data.get("values"), dict):
+                yield "values", data["values"]
+            yield from values(data.get("generators")) if isinstance(data, dict) else ()
+
+
 def with_elements(data: Any, known: Mapping[str, Any]) -> Any:
     """DATA with the variables that KNOWN has filled in; a text that is one alone becomes what that is."""
     if isinstance(data, dict):
@@ -115,37 +124,27 @@ def read(spec: Item, context: Context, name: str) -> None:
     """Read SPEC of the Application NAME."""
     installation = context.installation
     several = [spec.part("sources", index) for index in range(len(spec.get("sources") or []))]
-    sources = several or [spec.part("source")]
-    ours = [
-        each for each in sources if CHART in (each.text_at("chart") or each.text_at("path") or each.text_at("repoURL"))
-    ]
+    keys = ("chart", "path", "repoURL")
+    ours = [each for each in several or [spec.part("source")] if CHART in next(filter(None, map(each.text_at, keys)), "")]
     if not ours:
         installation.tell("another chart", name, spec.where())
     for source in ours:
-        installation.installed = True
+        context.installs(source)
         if source.get("chart"):
             context.version(source, "targetRevision")
         installation.namespace = spec.text_at("destination", "namespace") or installation.namespace
         installation.helm_release = source.text_at("helm", "releaseName") or installation.helm_release or name
         optional = source.get("helm", "ignoreMissingValueFiles") is True
         for index, file in enumerate(source.get("helm", "valueFiles") or []):  # $values/... is of another source
-            name = str(file).partition("/")[2] if str(file).startswith("$") else str(file)
-            context.take(context.file(source.part("helm", "valueFiles", index), name, optional=optional))
-        values(source, context, "helm", "values")
-        values(source, context, "helm", "valuesObject")
-        for index in range(len(source.get("helm", "parameters") or [])):
-            _parameter(source.part("helm", "parameters", index), context)
+            called = str(file).partition("/")[2] if str(file).startswith("$") else str(file)
+            home = source.text_at("path") if not str(file).startswith(("$", "/")) else ""
+            context.take(context.file(source.part("helm", "valueFiles", index), f"{home}/{called}".strip("/"), optional=optional))
+        given(source, context, "helm", "values")
+        given(source, context, "helm", "valuesObject")
+        assign(source.part("helm", "parameters"), context)
         for each in source.get("helm", "fileParameters") or []:
             where = source.where("helm", "fileParameters")
             installation.tell("text file", str(each.get("name")), where, file=each.get("path"))
 
 
-def _parameter(parameter: Item, context: Context) -> None:
-    """Take a parameter, which Argo CD hands to Helm as --set: texts that look like something else are that."""
-    said = parameter.said("value")
-    if said is not None:
-        plain = said.value if parameter.get("forceString") else typed(said.value)
-        put(context.installation.values, parameter.text_at("name"), plain, said.where)
-
-
-KINDS = {"Application": application, "ApplicationSet": application_set}
+KINDS = {"argoproj.io/Application": application, "argoproj.io/ApplicationSet": application_set}

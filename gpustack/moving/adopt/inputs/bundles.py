@@ -6,7 +6,7 @@ from typing import Any
 
 from ..documents import Item
 from .context import CHART, Context
-from .elsewhere import from_object
+from .releases import from_objects
 
 
 def is_fleet(item: Item) -> bool:
@@ -23,7 +23,7 @@ def fleet(item: Item, context: Context) -> None:
         return
     targets = members(item)
     chosen = [item.part(*targets[context.member])] if context.member in targets else []
-    installation.installed = True
+    context.installs(item)
     for section in (*chosen, item):
         installation.namespace = (
             installation.namespace or section.text_at("namespace") or section.text_at("defaultNamespace")
@@ -35,8 +35,7 @@ def fleet(item: Item, context: Context) -> None:
         for name in helm.get("valuesFiles") or []:
             context.take(context.file(item, str(name)))
         context.take(helm.leaves("values"))
-        for index in range(len(helm.get("valuesFrom") or [])):
-            context.take(from_object(helm.part("valuesFrom", index), context))
+        context.take(from_objects(helm.part("valuesFrom"), context))
         for key in {"kustomize", "yaml", "overlays"} & set(section.data):
             installation.tell("post-renderers", key, section.where(key))
     for name, path in targets.items() if not chosen else ():

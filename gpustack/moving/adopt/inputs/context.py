@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path as File
 from typing import Any
@@ -13,7 +13,7 @@ from typing import Any
 from gpustack.catalog import _data
 from gpustack.model import InputError, Location, Path, children
 
-from ..documents import OBJECT, Item, Reader, documents
+from ..documents import OBJECT, Item, Reader
 from ..installation import Installation, Leaves, lay
 
 CHART = "gpu-operator"
@@ -28,7 +28,7 @@ def words(name: str) -> tuple[str, ...]:
 
 def chart_named(name: str) -> bool:
     """Whether NAME is the operator's chart: by itself, behind a repository or an address, or its archive."""
-    return bool(re.fullmatch(rf"(?:.*/)?{CHART}(?:-v?[\d.]+\.tgz)?/?", name))
+    return bool(re.fullmatch(rf"(?:.*/)?(?:nvidia-)?{CHART}(?:-v?[\d.]+\.tgz)?/?", name))
 
 
 @dataclass
@@ -43,21 +43,35 @@ class Context:
     known: dict[str, File] = field(default_factory=dict)
     read: set[str] = field(default_factory=set)
     member: str = ""
+    installer: Item | None = None
 
     def find(self, kind: str, name: str) -> Item | None:
         """The object NAME of KIND among the inputs."""
         of_kind = (each for each in self.items if each.text_at("kind") == kind)
         return next((each for each in of_kind if each.text_at("metadata", "name") == name), None)
 
-    def file(self, item: Item, name: str, *, optional: bool = False) -> Leaves:
-        """The values in the file that ITEM calls NAME; what is missing is asked for, unless it is OPTIONAL."""
-        files = list(self.reader.beside(item, name, self.known))
+    def file(
+        self, item: Item, name: str, *, optional: bool = False, words: Mapping[str, str] | None = None
+    ) -> Leaves:
+        """The values in the file that ITEM calls NAME, WORDS filled in; what is missing is asked for, unless it is
+        OPTIONAL."""
+        reader, files = replace(self.reader, answers={**(words or {}), **self.reader.answers}), list[Item]()
+        with contextlib.suppress(InputError) if words is not None else contextlib.nullcontext():
+            files = list(reader.beside(item, name, self.known))  # of a template, what isn't understood is asked for
         if not files and not optional:
             self.installation.tell("values file", name, item.where(), file=item.file, name=name)
         leaves: Leaves = {}
         for each in files:
             lay(leaves, self.reading(each).leaves())
         return leaves
+
+    def installs(self, item: Item) -> None:
+        """Remember that ITEM installs the chart; a second one is told."""
+        known, self.installer = self.installer, item
+        if known is not None and known.where() != item.where():
+            alike = known.text_at("kind") and known.text_at("kind") == item.text_at("kind")
+            self.installation.tell("several" if alike else "several commands", item.file, item.where(), first=known.where())
+        self.installation.installed = True
 
     def reading(self, item: Item) -> Item:
         """ITEM of a file that another one names; what its template leaves undecided is told."""
@@ -78,7 +92,7 @@ class Context:
     def version(self, item: Item, *path: str | int) -> None:
         """Take the chart's version, if there is one at PATH of ITEM."""
         said = item.said(*path)
-        if said is not None and self.installation.version is None:
+        if said is not None and not re.search(r"[{<]", str(said.value)) and self.installation.version is None:
             self.installation.version = said
 
 
@@ -94,9 +108,7 @@ def held(item: Item, path: Path = ()) -> Iterator[Item]:
     data = item.get(*path)
     if isinstance(data, str) and OBJECT.search(data):
         with contextlib.suppress(InputError):
-            inner = [
-                part for each in documents(data, item.file) for part in expanded(replace(each, outer=(item, path)))
-            ]
+            inner = [part for each in item.inner(*path) for part in expanded(each)]
             yield from (each for each in inner if said_by(each.data) or each.text_at("kind") == "ConfigMap")
     for step, each in children(data):
         if said_by(each):

@@ -19,7 +19,8 @@ from .context import CHART, Context
 
 LIMIT = 16 * 1024 * 1024
 """Bytes of a Helm release, unpacked."""
-OPERATOR = {"gpu-operator", "gpu-operator-certified"}
+CERTIFIED = "gpu-operator-certified"
+OPERATOR = {"gpu-operator", CERTIFIED}
 
 
 def cluster_policy(item: Item, context: Context) -> None:
@@ -29,9 +30,6 @@ def cluster_policy(item: Item, context: Context) -> None:
         if item.get("spec", "extends"):
             installation.tell("layers", "spec.extends", item.where("spec"))
         lay(installation.spec, {path: said for path, said in item.leaves("spec").items() if path[0] != "extends"})
-        return
-    if item.text_at("apiVersion").partition("/")[0] not in {"nvidia.com", ""}:
-        other(item, context)
         return
     if keys.INERT in (item.get("metadata", "annotations") or {}):
         installation.tell("inert", item.file, item.where())
@@ -126,9 +124,6 @@ def subscription(item: Item, context: Context) -> None:
     """Read OLM's Subscription: a release by the name of its CSV, or a line by its channel."""
     if item.text_at("spec", "name") not in OPERATOR:
         return
-    if not item.text_at("apiVersion").startswith("operators.coreos.com/"):
-        other(item, context)  # Open Cluster Management has a kind of that name
-        return
     installation = context.installation
     installation.openshift, installation.defaults = True, "operator"
     installation.namespace = installation.namespace or item.text_at("metadata", "namespace")
@@ -152,10 +147,11 @@ def service_version(item: Item, context: Context) -> None:
 
 
 KINDS = {
-    "ClusterPolicy": cluster_policy,
-    "NVIDIADriver": driver,
-    "GPUCluster": gpu_cluster,
-    "Secret": secret,
-    "Subscription": subscription,
-    "ClusterServiceVersion": service_version,
+    "nvidia.com/ClusterPolicy": cluster_policy,
+    "gpustack.dev/ClusterPolicy": cluster_policy,
+    "nvidia.com/NVIDIADriver": driver,
+    "nvidia.com/GPUCluster": gpu_cluster,
+    "v1/Secret": secret,
+    "operators.coreos.com/Subscription": subscription,
+    "operators.coreos.com/ClusterServiceVersion": service_version,
 }

@@ -22,7 +22,7 @@ from gpustack.text.read import value
 from gpustack.text.source import decode, load_bytes
 
 from ..documents import Item, documents, filled, plainly
-from . import elsewhere
+from . import releases
 from .context import Context, expanded, words
 
 NAMES = ("kustomization.yaml", "kustomization.yml", "Kustomization")
@@ -38,7 +38,7 @@ def is_overlay(item: Item) -> bool:
 
 def overlay(item: Item, context: Context) -> None:
     """Read what an overlay says that isn't built: the charts that it installs, and its namespace."""
-    elsewhere.read(item, context)
+    releases.read(item, context)
     context.installation.namespace = context.installation.namespace or item.text_at("namespace")
 
 

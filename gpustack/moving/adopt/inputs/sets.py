@@ -51,6 +51,11 @@ def typed(text: Any) -> Any:
     return {"true": True, "false": False, "null": None}.get(text, number)
 
 
+def unknown(data: Any) -> bool:
+    """Whether DATA is an expression that nobody knows."""
+    return isinstance(data, str) and data.startswith("${")
+
+
 def pairs(text: str) -> list[tuple[str, str]]:
     """The names and values in TEXT: a=1,b=2."""
     return [(name, value) for name, equals, value in (each.partition("=") for each in _APART.findall(text)) if equals]

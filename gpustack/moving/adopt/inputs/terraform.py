@@ -1,252 +1,119 @@
-"""Terraform's helm_release: heredocs, yamlencode, file, templatefile and `set`, with variables by their defaults.
+"""Files of Terraform, OpenTofu, Terragrunt and Packer as data: each block as what its arguments come to (hcl.py).
 
-HCL is read by a library and not run: what needs Terraform to be known stays in the values as ${...}, and is asked for.
+Who reads the chart, objects or commands reads them there as in any other document. Variables are what answers, .tfvars,
+the calls of a module or defaults say.
 """
 
 from __future__ import annotations
 
-import contextlib
-import json
-import re
-from collections.abc import Iterator
+import os
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import PurePath
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from gpustack.model import InputError, Location
 
-from ..documents import HCL, Item, Reader, documents
-from ..installation import Installation, Said, leaves_of
-from .context import CHART, Context, chart_named
-from .sets import put, typed
+from ..documents import HCL, Item, Reader
+from .hcl import Evaluator, blocks, trees
 
-_CALL = re.compile(
-    r"(file|templatefile|merge|yamlencode|jsonencode|lookup|try|coalesce|concat|to(?:bool|string|number|list|set|map))\((.*)\)",
-    re.DOTALL,
-)
-_CHOICE = re.compile(r"([\w.]+)\s*\?\s*([^?:]+?)\s*:\s*([^?:]+)")
-_LITERAL = re.compile(r"true|false|null|-?\d+|\"[^\"$\\]*\"")
-_PART = re.compile(r"\"?\$\{(?:set|each)\.(?:value[.\[\"]+)?(\w+)[\"\]]*\}\"?")
-_EACH = re.compile(
-    r"\[\s*for\s+(\w+)\s*,\s*(\w+)\s+in\s+([\w.]+)\s*:\s*\{\s*\"?name\"?\s*[=:]\s*\1\s*,?\s*\"?value\"?\s*[=:]\s*\2\s*,?\s*\}\s*\]"
-)
-_NAME = re.compile(r"((?:var|local)\.\w+)((?:\.\w+|\[\"[^\"]+\"\])*)")
-_INSIDE = re.compile(r"\$\{((?:var|local)\.\w+(?:\.\w+|\[\"[^\"]+\"\])*)\}")
+if TYPE_CHECKING:
+    from .hcl import Node
+
+DECLARED = {"variable", "locals", "output", "provider", "terraform", "data", "moved", "import", "check"}
+"""Blocks that make nothing."""
 
 
 def recognised(item: Item) -> bool:
-    """Whether ITEM is a file of Terraform, and not an object in one."""
+    """Whether ITEM is a file of Terraform, and nothing that stands in one."""
     return PurePath(item.file).suffix in HCL and isinstance(item.data, str)
 
 
-def read(item: Item, context: Context) -> None:
-    """Read the helm_release of the operator's chart, if ITEM has one."""
-    if CHART not in item.text.replace("_", "-") or item.file.endswith(".tfvars"):
-        return
-    files = [tree(each) for each in context.items if recognised(each) and "helm_release" not in each.text]
-    terraform = Terraform(item, context, [*files, tree(item)])
-    for block in blocks(terraform.trees[-1], "resource", "helm_release"):
-        if chart_named(str(terraform.of(block.get("chart")))):
-            terraform.release(block)
-    inputs = terraform.trees[-1].get("inputs")  # of Terragrunt
-    for block in [*blocks(terraform.trees[-1], "module"), *([inputs] if isinstance(inputs, dict) else [])]:
-        for each in charts(block):
-            terraform.release(each)
-
-
-def manifests(item: Item) -> Iterator[Item]:
-    """The objects that resources `kubernetes_manifest` of ITEM make."""
-    if recognised(item) and "kubernetes_manifest" in item.text:
-        terraform = Terraform(item, Context(Installation(), Reader()), [tree(item)])
-        for block in blocks(terraform.trees[-1], "resource", "kubernetes_manifest"):
-            yield Item(item.file, "", terraform.of(block.get("manifest")))
-
-
-def charts(data: Any, key: str = "") -> Iterator[dict[str, Any]]:
-    """What stands in DATA, the value of KEY in a module, as a release of the operator's chart."""
-    if isinstance(data, dict):
-        named = chart_named(str(data.get("chart", "")).strip('"'))
-        if named or (
-            key.strip('"').replace("_", "-").endswith(CHART) and {"values", "set"} & set(data) and "source" not in data
-        ):
-            yield data
-        else:
-            for name, each in data.items():
-                yield from charts(each, name)
-
-
-def tree(item: Item) -> dict[str, Any]:
-    """The file ITEM as data. Raises InputError for what isn't HCL."""
+def tree(item: Item) -> Node:
+    """The file ITEM, parsed. Raises InputError for what isn't HCL."""
     import hcl2
 
-    options = hcl2.SerializationOptions(with_comments=False, with_meta=True, preserve_heredocs=False)
     try:
-        data: dict[str, Any] = hcl2.loads(item.text, serialization_options=options)
+        return next(trees(hcl2.parses_to_tree(item.text)))
     except Exception as error:  # noqa: BLE001 - the library has no error of its own
         line = getattr(error, "line", None)
         what = f"{item.file} can't be read as HCL"
         raise InputError.of("GPU003", what, location=Location(item.file, line), why=str(error)[:200]) from None
-    return data
 
 
-def blocks(data: dict[str, Any], kind: str, label: str = "") -> Iterator[dict[str, Any]]:
-    """The blocks of KIND in DATA, of a resource those with LABEL."""
-    for each in data.get(kind, []):
-        named = each.get(f'"{label}"', {}) if label else each
-        yield from (body for body in named.values() if isinstance(body, dict)) if label else [named]
+@dataclass
+class Folder:
+    """The files of one folder, which are one module: what its variables and locals say, by their names in it."""
+
+    reader: Reader
+    named: dict[str, tuple[Evaluator, Node]] = field(default_factory=dict)
+    calls: list[tuple[Evaluator, Node]] = field(default_factory=list)
+    given: dict[str, Any] = field(default_factory=dict)
+    busy: set[str] = field(default_factory=set)
+
+    def look(self, root: str, name: str, written: str) -> Any:
+        """What ROOT.NAME is, WRITTEN where nobody says."""
+        full, answers = f"{root}.{name}", self.reader.answers
+        if root == "path":
+            return "."
+        if told := [key for key in (full, name) if key in answers and root == "var"]:
+            self.reader.used.add(told[0])
+            return answers[told[0]]
+        if root == "var" and name in self.given:
+            return self.given[name]
+        if full in self.busy or root not in {"var", "local"}:
+            return written
+        self.busy.add(full)
+        try:
+            said = [each for one in self.calls if (each := argument(*one, name)) is not None] if root == "var" else []
+            if not said and full in self.named:
+                evaluator, node = self.named[full]
+                said = [evaluator.of(node)]
+        finally:
+            self.busy.discard(full)
+        return said[0] if said and all(each == said[0] for each in said) else written
 
 
-class Terraform:
-    """ITEM with the variables and locals that its TREES tell."""
+def argument(evaluator: Evaluator, node: Node, name: str) -> Any:
+    """What the argument NAME of the block NODE comes to, None where it isn't there."""
+    for each in trees([*trees(node)][-1]):
+        if each.data == "attribute" and evaluator.key(next(trees(each))) == name:
+            return evaluator.of([*trees(each)][-1])
+    return None
 
-    def __init__(self, item: Item, context: Context, trees: list[dict[str, Any]]) -> None:
-        self.item, self.context, self.trees = item, context, trees
-        self.known: dict[str, Any] = {}
-        for each in trees:
-            for block in blocks(each, "variable"):
-                self.known |= {
-                    f"var.{name[1:-1]}": body.get("default") for name, body in block.items() if isinstance(body, dict)
-                }
-            for block in blocks(each, "locals"):
-                self.known |= {f"local.{name}": body for name, body in block.items()}
-        for given in (tree(each) for each in context.items if each.file.endswith(".tfvars")):
-            self.known |= {f"var.{name}": value for name, value in given.items() if not name.startswith("__")}
 
-    def release(self, block: dict[str, Any]) -> None:
-        """Take what BLOCK, a helm_release, says."""
-        installation, where = self.context.installation, Location(self.item.file, block.get("__start_line__"))
-        installation.installed = True
-        told = [str(self.of(block.get(key)) or "") for key in ("namespace", "name")]
-        namespace, name = ("" if "${" in each else each for each in told)
-        installation.namespace, installation.helm_release = (
-            namespace or installation.namespace,
-            name or installation.helm_release,
-        )
-        version = self.of(block.get("version") or block.get("chart_version"))
-        if isinstance(version, str) and "${" not in version:
-            installation.version = installation.version or Said(version, where)
-        for entry in block.get("values", []) if isinstance(block.get("values"), list) else []:
-            self.values(self.of(entry), where)
-        made = [each for one in block.get("dynamic") or [] for each in self.dynamic(one.get('"set"'))]
-        if None in made:
-            installation.tell("not known", "dynamic", where, data="what a dynamic block makes")
-        for kind in ("set", "set_sensitive", "set_list", "dynamic"):
-            written = block.get(kind) or []
-            if isinstance(written, str) and (each := _EACH.fullmatch(written.removeprefix("${").removesuffix("}"))):
-                known = self.of(f"${{{each[3]}}}")
-                pairs = known.items() if isinstance(known, dict) else ()
-                written = [{"name": name, "value": one} for name, one in pairs] or written
-            if isinstance(written, str):
-                installation.tell("not known", kind, where, data=f"{written:.80}")
-                continue
-            for entry in filter(None, made) if kind == "dynamic" else written:
-                data = self.of(entry)
-                value = data.get("value")
-                plain = value if data.get("type") == "string" or isinstance(value, list) else typed(value)
-                put(installation.values, str(data.get("name")), plain, where)
-
-    def dynamic(self, body: Any) -> Iterator[dict[str, Any] | None]:
-        """The blocks that BODY, of a dynamic "set", makes of a map or a list; None where that isn't known."""
-        each = self.of(body.get("for_each")) if isinstance(body, dict) else None
-        pairs = (
-            list(each.items()) if isinstance(each, dict) else list(enumerate(each)) if isinstance(each, list) else None
-        )
-        content = (body.get("content") or [{}])[0] if isinstance(body, dict) else {}
-        if pairs is None:
-            yield None
-        for key, value in pairs or []:
-            parts = {"key": key, "value": value, **(value if isinstance(value, dict) else {})}
-            found = {name: _PART.fullmatch(str(content.get(name, ""))) for name in ("name", "value")}
-            known = {name: parts.get(match[1]) for name, match in found.items() if match}
-            yield known if known.get("name") is not None else None
-
-    def values(self, data: Any, where: Location) -> None:
-        """Take DATA, one entry of `values`: a map, or the text of one."""
+def evaluated(items: Sequence[Item], reader: Reader) -> Iterator[Item]:
+    """What the blocks of the files of Terraform among ITEMS come to."""
+    files = [(each, tree(each)) for each in items if recognised(each)]
+    folders: Mapping[str, Folder] = defaultdict(lambda: Folder(reader))
+    made: list[tuple[Item, Evaluator, Node]] = []
+    for item, root in files:
+        home = os.path.normpath(PurePath(item.file).parent)
+        folder = folders[home]
+        evaluator = Evaluator(item.text, folder.look, answers=reader.answers)
+        for words, node in blocks(root):
+            if item.file.endswith(".tfvars"):
+                folder.given[words[0]] = evaluator.of([*trees(node)][-1])
+            elif words[0] == "variable":
+                body = [each for each in trees([*trees(node)][-1]) if evaluator.key(next(trees(each))) == "default"]
+                folder.named |= {f"var.{words[-1]}": (evaluator, [*trees(each)][-1]) for each in body}
+            elif words[0] == "locals":
+                parts = [[*trees(each)] for each in trees([*trees(node)][-1])]
+                folder.named |= {f"local.{evaluator.key(key)}": (evaluator, value) for key, value in parts}
+            elif words[0] == "module" and isinstance(source := argument(evaluator, node, "source"), str):
+                folders[os.path.normpath(os.path.join(home, source))].calls.append((evaluator, node))
+            if words[0] not in DECLARED and not item.file.endswith(".tfvars"):
+                made.append((item, evaluator, node))
+    given = {key: value for folder in folders.values() for key, value in folder.given.items()}
+    for folder in folders.values():
+        folder.given = {**({} if folder.calls else given), **folder.given}
+    for item, evaluator, node in made:
+        body = [*trees(node)][-1]
+        data = evaluator.body(body) if node.data == "block" else evaluator.of(body)
         if isinstance(data, dict):
-            self.context.take({path: Said(each, where) for path, each in leaves_of(data)})
-        elif isinstance(data, str) and not re.fullmatch(r"\$\{[^}]*\}", data.strip()):
-            at = self.item.text.find(data.strip().partition("\n")[0])
-            start = self.item.text.count("\n", 0, at) if at >= 0 else (where.line or 1) - 1
-            found = list(documents("\n" * start + data.lstrip("\n"), self.item.file))
-            for each in found:
-                self.context.take(each.leaves())
-            if any(isinstance(each.data, str) for each in found):
-                self.context.installation.tell("not known", "values", where, data=f"{data!s:.80}")
-        elif data is not None:
-            self.context.installation.tell("not known", "values", where, data=f"{data!s:.80}")
-
-    def of(self, data: Any) -> Any:
-        """DATA as Terraform would have it, as far as that is known; else as it is written, in ${}."""
-        if isinstance(data, dict):
-            return {key.strip('"'): self.of(each) for key, each in data.items() if not key.startswith("__")}
-        if isinstance(data, list):
-            return [self.of(each) for each in data]
-        if not isinstance(data, str):
-            return data
-        if data.startswith('"'):
-            try:
-                text = str(json.loads(data, strict=False))
-            except ValueError:
-                text = data.strip('"')
-            return _INSIDE.sub(lambda match: self.text(match[1], match[0]), text)
-        inner = data.removeprefix("${").removesuffix("}").strip()
-        if call := _CALL.fullmatch(inner):
-            return self.call(call[1], call[2], data)
-        if choice := _CHOICE.fullmatch(inner):
-            decided = typed(self.of(f"${{{choice[1]}}}"))
-            return self.of(f"${{{choice[2 if decided else 3]}}}") if isinstance(decided, bool) else data
-        if literal := _LITERAL.fullmatch(inner):
-            return json.loads(literal[0])
-        return self.name(inner, data)
-
-    def text(self, name: str, written: str) -> str:
-        """The variable NAME inside a text, WRITTEN there so."""
-        data = self.name(name, written)
-        return json.dumps(data) if isinstance(data, bool | dict | list) else str(data)
-
-    def name(self, name: str, written: str) -> Any:
-        """What the variable or local NAME is; WRITTEN where nobody says."""
-        answers = self.context.reader.answers
-        if name in answers:
-            self.context.reader.used.add(name)
-            return answers[name]
-        match = _NAME.fullmatch(name)
-        known = self.of(self.known.get(match[1])) if match else None
-        for step in re.findall(r"\w[\w-]*", match[2]) if match else ():
-            known = known.get(step) if isinstance(known, dict) else None
-        return written if known is None else known
-
-    def call(self, function: str, arguments: str, written: str) -> Any:
-        """What FUNCTION makes of its ARGUMENTS."""
-        import hcl2
-
-        if function.endswith("encode"):
-            return self.of(hcl2.loads(f"x = {arguments}\n")["x"])
-        given = [self.of(each) for each in hcl2.loads(f"x = [{arguments}]\n")["x"]] if function != "file" else []
-        if function == "lookup" and isinstance(given[0], dict):
-            given = [given[0].get(given[1]), *given[2:]]
-        if function not in {"merge", "templatefile", "file", "concat"}:  # the first that is known
-            return next((each for each in given if each is not None and "${" not in str(each)), written)
-        if function == "concat":
-            return [one for each in given for one in each] if all(isinstance(each, list) for each in given) else written
-        if function == "merge":
-            merged: dict[str, Any] = {}
-            for each in given:
-                if not isinstance(each, dict):
-                    return written
-                merged |= each
-            return merged
-        name = re.match(r'\s*"(?:\$\{path\.(?:module|root)\}/)?([^"$]+)"', arguments)
-        words = given[1] if len(given) > 1 and isinstance(given[1], dict) else {}
-        plain = {key: json.dumps(each) if not isinstance(each, str) else each for key, each in words.items()}
-        own = {key: each for key, each in plain.items() if "${" not in each}
-        reader = Reader({**own, **self.context.reader.answers}, self.context.reader.used)
-        beside: list[Item] = []
-        with contextlib.suppress(InputError):  # a template that isn't understood is asked for as it stands here
-            beside = list(reader.beside(self.item, name[1], self.context.known)) if name else []
-        for each in beside:
-            self.context.take(self.context.reading(each).leaves())
-        return None if beside else written
+            yield Item(item.file, item.text, data, line=node.meta.line)
 
 
 KINDS: dict[str, object] = {}
-FILES = ((recognised, read),)
+FILES = ((recognised, lambda item, context: None),)

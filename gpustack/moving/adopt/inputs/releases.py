@@ -1,0 +1,332 @@
+"""Releases of the operator's chart in any document: where the chart is named, and what is said of it there.
+
+Solves: dozens of programs install charts, and all say the same few things: version, namespace, a name, values, files of
+values, single values, and objects that hold more. So one reader does for all. Values are known by what they are as well
+as by the key; whatever else is said of values is told.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import PurePath
+from typing import Any
+
+from gpustack.model import InputError, Location, Path, children, dotted
+from gpustack.policy.loading.foreign import is_values
+
+from ..documents import Beside, Item
+from ..installation import Leaves, Said, lay
+from .context import CHART, Context, chart_named, said_by, words
+from .objects import CERTIFIED, OPERATOR
+from .sets import pairs, put, typed, unknown
+
+_ONE = re.compile(r"\{\{-?\s*(\w+)\s*(?:\|(?:(?!\{\{).)*)?\}\}")
+_FILE = re.compile(r"[^'\"\n]*\.(?:ya?ml|json)(?:\.\w+)?|.*['\"]([^'\"\n]+\.(?:ya?ml|json|j2|tpl)(?:\.\w+)?)['\"].*")
+_UNDER = re.compile(rf".*{CHART}(?:-(?:addon|config|helm-config))?")
+RANKS = ("refs", "files", "values", "sets", "unread")
+"""What is said of values, the stronger the later."""
+
+
+def plain(key: object) -> str:
+    """KEY as shapes.yaml has it: in small letters, without dashes."""
+    return re.sub("[-_]", "", str(key)).lower()
+
+
+def is_word(key: object, *lists: str) -> bool:
+    """Whether KEY is one of the words of LISTS."""
+    return any(plain(key) in words(each) for each in lists)
+
+
+def releases(item: Item, path: Path = ()) -> Iterator[Item]:
+    """The maps in ITEM that name the operator's chart beside its version or its values."""
+    data = item.get(*path)
+    if said_by(data):
+        return
+    if isinstance(data, dict) and named(data, path[-1:]) and any(is_word(each, "versions", *RANKS[:-1]) for each in data):
+        yield item.part(*path)
+        return
+    for step, _ in children(data):
+        if isinstance(step, str | int):
+            yield from releases(item, (*path, step))
+
+
+def named(data: Mapping[Any, Any], under: Path) -> bool:
+    """Whether DATA, which stands UNDER a key, are about the operator's chart, by what they call it or by that key."""
+    if {"dependencies", "manifest"} & set(data):
+        return False
+    module = "source" in data and "chart" not in data  # of Terraform: its version and its name are its own
+    if any(names(each) for key, each in data.items() if is_word(key, "charts") and not (module and key == "name")):
+        return True
+    key = str(under[0]).replace("_", "-") if under else ""
+    return not module and bool(_UNDER.fullmatch(key)) and any(is_word(each, "values", "sets") for each in data)
+
+
+def names(chart: Any) -> bool:
+    """Whether CHART is the operator's, by its name or a section that has it."""
+    if isinstance(chart, dict):
+        inner = (chart.get("metadata"), chart)
+        return any(isinstance(each, dict) and chart_named(str(each.get("name", ""))) for each in inner)
+    return chart_named(str(chart)) or str(chart) in OPERATOR
+
+
+def sayings(data: Any, path: Path = ()) -> Iterator[tuple[str, Path]]:
+    """Where DATA, which stand at PATH, say anything of values, with the rank of it. A selector's `values` are others."""
+    for step, each in children(data) if not (isinstance(data, dict) and {"key", "operator"} <= set(data)) else ():
+        at = (*path, step)
+        rank = next((rank for rank in RANKS[:-1] if is_word(step, rank)), "") if isinstance(step, str) else ""
+        if not rank and re.search("[vV]alue|overrid", str(step)) and each and isinstance(each, str | list | dict):
+            rank = "values" if isinstance(each, dict) and is_values(each) else "unread" if step != "valuesMerge" else ""
+        if rank:
+            yield rank, at
+        elif not said_by(each):
+            yield from sayings(each, at)
+
+
+def filled_in(data: Any, context: Context, depth: int = 5) -> Any:
+    """DATA with variables of Ansible's as the inputs say them, under `vars` or by themselves."""
+    if isinstance(data, dict):
+        return {key: filled_in(each, context, depth) for key, each in data.items()}
+    if isinstance(data, list):
+        return [filled_in(each, context, depth) for each in data]
+    if not isinstance(data, str) or "{{" not in data or not depth:
+        return data
+    if whole := _ONE.fullmatch(data.strip()):
+        made = variable(whole[1], context, data)
+        return made if made == data else filled_in(made, context, depth - 1)
+    return _ONE.sub(lambda match: str(filled_in(variable(match[1], context, match[0]), context, depth - 1)), data)
+
+
+def variable(name: str, context: Context, written: str) -> Any:
+    """What the inputs say of the variable NAME, WRITTEN where they say nothing."""
+    for item in context.items:
+        plays = item.data if isinstance(item.data, list) else [item.data]
+        for play in (each for each in plays if isinstance(each, dict) and not each.get("kind")):
+            for scope in (play.get("vars"), play):
+                if isinstance(scope, dict) and name in scope and scope[name] != written:
+                    return scope[name]
+    return written
+
+
+def recognised(item: Item) -> bool:
+    """Whether ITEM installs the operator's chart."""
+    return any(True for _ in releases(item))
+
+
+def read(item: Item, context: Context) -> None:
+    """Read what ITEM says of the chart."""
+    filled = Item(item.file, item.text, filled_in(item.data, context), item.at, item.outer, item.line)
+    for release in releases(filled):
+        if release.get("count") == 0:
+            context.installation.tell("counted off", item.file, release.where())
+        context.installs(release)
+        above = [filled.part(*release.at[len(filled.at) : end]) for end in range(len(release.at) - len(filled.at))]
+        scope, found = release, list(sayings(release.data))
+        for outer in reversed(above[1:] if item.text_at("kind") else []):  # beside it, as kapp has them
+            if found or (isinstance(outer.data, list) and len(outer.data) > 1):
+                break
+            scope, found = outer, list(sayings(outer.data))
+        describe(release, [*(scope.part(*path[:-1]) for _, path in found), *reversed(above)], context)
+        take(scope, found, context)
+
+
+def describe(release: Item, around: list[Item], context: Context) -> None:
+    """Take version, namespace and name of RELEASE; what it lacks perhaps stands AROUND it."""
+    installation, module = context.installation, "source" in release.data
+    for key, each in release.data.items():
+        if is_word(key, "charts"):
+            context.version(release, key, "metadata", "appVersion")
+            for inner in each if isinstance(each, dict) else ():
+                if is_word(inner, "versions"):
+                    context.version(release, key, inner)
+        if is_word(key, "versions") and not (module and key == "version"):
+            context.version(release, key)
+        if (archive := re.search(rf"{CHART}-(v?\d[\d.]*\d)\.tgz", str(each))) and not installation.version:
+            installation.version = Said(archive[1], release.where(key))
+        if each == CERTIFIED:
+            installation.openshift, installation.defaults = True, "operator"
+            context.version(release, "channel")
+    inside = [release.part("release")] if isinstance(release.get("release"), dict) else []
+    beside = [each.part("destination") for each in around if isinstance(each.data, dict)]
+    spaces = (first(each.data, "namespaces") for each in (release, *inside, *around, *beside, *flat(beside)))
+    installation.namespace = next(filter(None, spaces), "") or installation.namespace
+    called = [each for each in around if isinstance(each.data, dict) and "releaseName" in each.data]
+    told = (first(each.data, "names") for each in (*inside, release, *called))
+    installation.helm_release = next(filter(None, told), "") or installation.helm_release
+
+
+def flat(items: list[Item]) -> Iterator[Item]:
+    """The first of each list among ITEMS: a block of Terraform."""
+    return (each.part(0) for each in items if isinstance(each.data, list) and each.data)
+
+
+def first(data: Any, kind: str) -> str:
+    """The text in DATA at the first word of KIND that they have, "" where it is a template's."""
+    pairs = data.items() if isinstance(data, dict) else ()
+    found = {plain(key): each.get("name") if isinstance(each, dict) else each for key, each in pairs}
+    text = next((str(found[key]) for key in words(kind) if isinstance(found.get(key), str)), "")
+    return "" if "{" in text else text
+
+
+def take(item: Item, found: list[tuple[str, Path]], context: Context) -> None:
+    """Take what is said in ITEM of values at the places FOUND, the weakest first. Of kustomize `valuesMerge` says
+    whether values win over files."""
+    order = {rank: place for place, rank in enumerate(RANKS)}
+    if item.get("valuesMerge") == "merge":
+        order["files"] = order["values"] + 0.5
+    for rank, path in sorted(found, key=lambda each: order[each[0]]):
+        part = item.part(*path)
+        if rank == "refs":
+            context.take(from_objects(part, context))
+        elif rank == "sets":
+            assign(part, context, text=path[-1] == "setString")
+        elif rank == "unread":
+            data = f"{path[-1]} of the release"
+            context.installation.tell("not known", dotted(path), part.where(), data=data)
+        elif rank == "values" or item.get("valuesMerge") != "replace":
+            given(part, context, file=rank == "files")
+
+
+def given(item: Item, context: Context, *path: str | int, file: bool = False) -> None:
+    """Take the values at PATH of ITEM: a map, a text of YAML, the name of a FILE, texts of a=b, or a list of these."""
+    data, part = item.get(*path), item.part(*path)
+    if isinstance(data, Beside):
+        context.take(context.file(part, data, words=data.words))
+    elif isinstance(data, dict):
+        context.take(part.leaves())
+    elif isinstance(data, list):
+        for index in range(len(data)):
+            given(part, context, index, file=file)
+    elif isinstance(data, str) and file and not data.startswith("["):
+        context.take(context.file(part, data))
+    elif isinstance(data, str):
+        text(part, context)
+
+
+def text(part: Item, context: Context) -> None:
+    """Take the values in the text that PART is."""
+    part.embedded()  # which says what isn't YAML
+    found = [each for each in part.inner() if isinstance(each.data, dict | list)]
+    for each in found:
+        if isinstance(each.data, dict):
+            context.undecided(each)
+            context.take(each.leaves())
+        else:
+            given(each, context, file=True)
+    if found or not part.data.strip():
+        return
+    if assigned := pairs(part.data) if not unknown(part.data) else []:  # as --set takes them
+        for name, value in assigned:
+            put(context.installation.values, name, typed(value), part.where())
+    elif named := _FILE.fullmatch(part.data.strip()):
+        context.take(context.file(part, named[1] or named[0].strip()))
+    else:
+        case, key = "not known" if unknown(part.data) else "filled in", str((part.at or ("values",))[-1])
+        context.installation.tell(case, key, part.where(), text=repr(part.data), data=f"{part.data:.80}")
+
+
+def assign(part: Item, context: Context, *, text: bool = False) -> None:
+    """Put the single values that PART says over those that are known, as TEXT all of them or where they say so."""
+    if lost := [each for each in (part.data if isinstance(part.data, list) else [part.data]) if unknown(each)]:
+        context.installation.tell("not known", "set", part.where(), data=f"{lost[0]:.80}")
+        return
+    for name, value, whole in assigned(part.data):
+        put(context.installation.values, name, value if text or whole else typed(value), part.where())
+
+
+def assigned(data: Any) -> Iterator[tuple[str, Any, bool]]:
+    """The names and values in DATA, and whether they stay texts: of a map, a text of a=b,c=d, or a list of these or of
+    entries with both."""
+    if isinstance(data, str):
+        yield from ((*each, False) for each in pairs(data))
+    elif isinstance(data, dict):
+        yield from ((*each, False) for each in data.items())
+    for each in data if isinstance(data, list) else ():
+        whole = isinstance(each, dict) and (each.get("type", each.get("value_type")) == "string" or "forceString" in each)
+        if not isinstance(each, dict):
+            yield from assigned(str(each))
+        elif each.get("value") is not None:  # Ansible's has name=value in it
+            many = [(str(each["name"]), each["value"])] if each.get("name") else pairs(str(each["value"]))
+            yield from ((*one, whole) for one in many)
+
+
+def from_objects(entry: Item, context: Context, kind: str = "ConfigMap") -> Leaves:
+    """The values in the ConfigMaps and Secrets that ENTRY names, of KIND where it doesn't say; without a key below
+    each."""
+    leaves: Leaves = {}
+    if not entry.text_at("name"):
+        for step, each in children(entry.data):
+            told = next((one for one in ("ConfigMap", "Secret") if one.lower() in plain(step)), kind)
+            lay(leaves, from_objects(entry.part(step), context, told) if isinstance(each, dict | list) else {})
+        return leaves
+    kind = entry.text_at("kind") or kind
+    source = context.find(kind, entry.text_at("name"))
+    keys = [entry.text_at(key) for key in ("valuesKey", "key", "dataKey") if entry.text_at(key)]
+    for key in keys or list((source.get("data") or source.get("stringData") or {}) if source else [""]):
+        lay(leaves, values_from(entry, context, kind, key))
+    return leaves
+
+
+def values_from(entry: Item, context: Context, kind: str, key: str) -> Leaves:
+    """The values in the ConfigMap or Secret of KIND that ENTRY names, below KEY."""
+    name, key = entry.text_at("name"), key or "values.yaml"
+    source = context.find(kind, name)
+    text = _text(source, key) if source else None
+    if text is None and kind == "ConfigMap" and (found := _generated(name, key, context)) is not None:
+        return found
+    if source is None or text is None:
+        if not entry.get("optional"):
+            context.installation.tell("values from", f"{kind} {name}", entry.where(), key=key, kind=kind)
+        return {}
+    if target := entry.text_at("targetPath"):
+        put(leaves := dict(context.installation.values), target, typed(text), source.where("data", key))
+        return leaves
+    inner = Item(source.file, source.text, {"data": {key: text}}, source.at, source.outer).embedded("data", key)
+    leaves = inner.leaves() if inner is not None else {}
+    context.read.add(source.file)
+    if kind == "Secret":
+        where = source.where("data")
+        return {path: Said(said.value, Location(where.file, where.line)) for path, said in leaves.items()}
+    return leaves
+
+
+def _generated(name: str, key: str, context: Context) -> Leaves | None:
+    """The values in the file of which an overlay of kustomize makes the KEY of the ConfigMap NAME."""
+    for item in context.items:
+        for each in item.get("configMapGenerator") or [] if PurePath(item.file).stem == "kustomization" else []:
+            for file in each.get("files", []) if each.get("name") == name else []:
+                called, _, path = file.rpartition("=")
+                if key == (called or PurePath(path).name):
+                    return context.file(item, path)
+    return None
+
+
+def _text(source: Item, key: str) -> str | None:
+    data = source.get("stringData", key) or source.get("data", key)
+    if source.text_at("kind") != "Secret" or source.get("stringData", key) is not None:
+        return data if isinstance(data, str) else None
+    try:
+        return base64.b64decode(str(data or ""), validate=True).decode("utf-8")
+    except (binascii.Error, UnicodeDecodeError):
+        return None
+
+
+def patches(item: Item, context: Context) -> None:
+    """Tell of patches in ITEM, which is about the operator: nothing here applies them."""
+    for path in patching(item.data):
+        context.installation.tell("post-renderers", dotted(path), item.where(*path))
+
+
+def patching(data: Any, path: Path = ()) -> Iterator[Path]:
+    """Where patches stand in DATA."""
+    for step, each in children(data):
+        if each and isinstance(step, str) and is_word(step, "patching"):
+            yield (*path, step)
+        else:
+            yield from patching(each, (*path, step))
+
+
+KINDS: dict[str, object] = {}
+FILES = ((recognised, read),)
