@@ -28,6 +28,8 @@ HCL = (".tf", ".tofu", ".tfvars", ".hcl")
 ENDINGS = (".yaml", ".yml", ".json", *HCL, ".gotmpl", ".csv")
 TEMPLATES = (".j2", ".tpl", ".tmpl", ".tftpl")
 """Endings of files that are read where another one names them."""
+EMPTY = {"", "false", "0", "[]", "{}", "null"}
+"""What a condition of a template takes for nothing."""
 MOST = 5000
 """Documents of one file, files of one folder, and values of one document."""
 _START = re.compile(r"^(?:---(?:[ \t].*)?|\.\.\.[ \t]*)$")
@@ -35,7 +37,7 @@ _VARIABLE = re.compile(
     r"\$\{(?:(?:json|yaml)encode\()?[ ]*\.?(?P<name>[A-Za-z_][\w.\[\]\"]*)[ ]*\)?"
     r"(?::?[-=](?P<default>[^}]*)|:?\?[^}]*)?\}"
     r"|\{\{-?\s*(?P<choice>if\s[^{}]*?)\s*-?\}\}(?:(?!\{\{-?\s*end\b).)*\{\{-?\s*end\s*-?\}\}"
-    r"|\$?\{\{-?\s*(?P<go>[.A-Za-z_][^{}]*?)\s*-?\}\}"
+    r"|(?:\$|repl)?\{\{-?\s*(?P<go>[.A-Za-z_][^{}]*?)\s*-?\}\}|<<\s*(?P<set>[\w.]+)[^<>\n]*>>"
 )
 COMMAND = re.compile(
     r"(?:\bhelm3?|\$[({]?HELM\w*[)}]?)(?:\s+secrets)?"
@@ -47,10 +49,13 @@ OBJECT = re.compile(
     re.MULTILINE,
 )
 """A text that has an object in it that is read wherever it stands."""
-_PLAIN = re.compile(r"\.?([A-Za-z_][\w.]*)(?:\s*\|\s*(?:s?quote|toString|default\s+\S+))*")
+_PLAIN = re.compile(r"(?:(?:required)?[eE]nv \"|\.)?([A-Za-z_][\w.]*)\"?(?:\s*\|.*)?")
+"""An action of Go or Jinja that is one value, whatever filters it goes through."""
+_TAG = re.compile(r"!(?:Ref|GetAtt)\s+([\w.:]+)|!Sub\s+(?=['\"\w])")
+"""What CloudFormation writes for a variable."""
 _HEREDOC = re.compile(r"<<-?\s*[\"']?(\w+)[\"']?[^\n]*\n(.*?)^\s*\1\s*$", re.MULTILINE | re.DOTALL)
-_ACTION = re.compile(r"^\s*(?:\{\{-?\s*([^{}]*?)\s*-?\}\}|%\{~?\s*([^{}]*?)\s*~?\})\s*$")
-"""A line that is one action of a template of Go or Terraform."""
+_ACTION = re.compile(r"^\s*(?:\{\{-?\s*([^{}]*?)\s*-?\}\}|%\{~?\s*([^{}]*?)\s*~?\}|\{%-?\s*([^{}]*?)\s*-?%\})\s*$")
+"""A line that is one action of a template of Go, Terraform or Jinja."""
 
 
 @dataclass(frozen=True)
@@ -153,7 +158,7 @@ def called(match: re.Match[str]) -> str:
     """The name by which the variable of MATCH is answered: of a value of Go with a default or in quotes, its own."""
     if match["name"]:
         return match["name"]
-    go = match["choice"] or match["go"]
+    go = match["choice"] or match["go"] or match["set"]
     value = _PLAIN.fullmatch(go)
     return value[1] if value else re.sub(r"\W+", "_", go).strip("_")
 
@@ -171,18 +176,22 @@ def filled(text: str, answers: Mapping[str, str]) -> str:
 def decided(text: str, answers: Mapping[str, str]) -> str:
     """TEXT without what conditions of its template leave out that ANSWERS decide; lines keep their numbers."""
     lines, known = text.split("\n"), {key.lstrip("."): value for key, value in answers.items()}
-    within: list[bool | None] = []
+    within: list[tuple[bool | None, str]] = []
     for number, line in enumerate(lines):
         word, _, rest = action(line).partition(" ")
-        gone, own = False in within, None
+        gone, own = any(each is False for each, _ in within), None
+        name = re.sub(r"^(?:not |!)?[\s.]*", "", rest)
         if word in {"if", "range", "with", "for"}:
-            value = known.get(re.sub(r"^(?:not |!)?[\s.]*", "", rest)) if word == "if" else None
-            own = None if value is None else (value not in {"", "false", "0"}) != rest.startswith(("!", "not "))
-            within.append(own)
-        elif word == "else" and within and (own := within[-1]) is not None:
-            within[-1] = None if rest and not own else not own
+            value = known.get(name) if word in {"if", "with"} else None
+            own = None if value is None else (value not in EMPTY) != rest.startswith(("!", "not "))
+            within.append((own, name))
+        elif word == "else" and within and (own := within[-1][0]) is not None:
+            within[-1] = (None if rest and not own else not own, "")
         elif word in {"end", "endif", "endfor"} and within:
-            own = within.pop()
+            own, _ = within.pop()
+        elif word == "toYaml":
+            name = re.match(r"[\w.]*", name)[0] or next((each for _, each in reversed(within) if each), "")  # type: ignore[index]
+            line = f"{' ' * 60}{known[name]}" if name in known else line
         lines[number] = "" if gone or own is not None else line
     return "\n".join(lines)
 
@@ -190,7 +199,7 @@ def decided(text: str, answers: Mapping[str, str]) -> str:
 def action(line: str) -> str:
     """The action of a template that LINE is, "" for any other line."""
     match = _ACTION.match(line) if "{" in line else None
-    return (match[1] or match[2] or "") if match else ""
+    return next(filter(None, match.groups()), "") if match else ""
 
 
 @dataclass
@@ -225,14 +234,21 @@ class Reader:
         Nothing else is read: neither by .. nor by a link. Nothing is returned for a file that isn't there.
         """
         wanted = File(name).name
-        named = [file for display, file in known.items() if wanted and File(display).name == wanted]
+        named = [(file, display) for display, file in known.items() if wanted and File(display).name == wanted]
+        named = named or [(file, each) for each, file in known.items() if wanted and rendered(each) == rendered(wanted)]
         if item.file in known:
             home = File(os.path.abspath(known[item.file].parent))
             full = File(os.path.abspath(home / name))
             if full.is_relative_to(home) and full.is_file() and plainly(full, home):
-                named = [full]
-        for path in named[:1]:
-            yield from self.items(path, os.path.relpath(path) if path.is_relative_to(File.cwd()) else path.name)
+                named = [(full, os.path.relpath(full) if full.is_relative_to(File.cwd()) else full.name)]
+        for path, display in named[:1]:
+            yield from self.items(path, display)
+
+
+def rendered(name: str) -> str:
+    """What the file is called that a template NAME is made into."""
+    path = File(name)
+    return path.stem if path.suffix in {*TEMPLATES, ".gotmpl"} else path.name
 
 
 def plainly(path: File, home: File) -> bool:
@@ -257,9 +273,9 @@ def _document(text: str, file: str) -> Iterator[Item]:
     try:
         parsed = value(text, file, twice)
     except InputError:
-        if "{{" not in text and "%{" not in text:
+        if not any(each in text for each in ("{{", "%{", "{%", "!Ref", "!Sub", "!GetAtt")):
             raise
-        lines = text.split("\n")
+        lines = _TAG.sub(lambda match: f"${{{match[1]}}}" if match[1] else "", text).split("\n")
         undecided = {"if", "else", "range", "with", "for"}
         actions = [(line.strip(), at) for at, line in enumerate(lines, 1) if {*action(line).split()[:1]} & undecided]
         plain = "\n".join("" if _ACTION.match(line) else _VARIABLE.sub(_marked, line) for line in lines)
@@ -278,7 +294,7 @@ def files(named: str) -> list[File]:
     path = File(named)
     if not path.is_dir():
         return [path]
-    there = sorted(each for each in path.rglob("*") if each.suffix in ENDINGS and each.is_file())
+    there = sorted(each for each in path.rglob("*") if each.suffix in {*ENDINGS, *TEMPLATES} and each.is_file())
     plain = [each for each in there if plainly(each, path)]
     if not plain or len(plain) > MOST:
         what = f"{named} holds {'no files' if not plain else f'more than {MOST} files'} that could be read"

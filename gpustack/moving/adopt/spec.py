@@ -21,8 +21,9 @@ from gpustack.policy.loading.layers import Merged, Part
 from gpustack.policy.loading.load import load_values
 
 from . import openshift
+from .documents import variables
 from .installation import Installation, Leaves, Said, lay, leaves_of, nested, shown, understood
-from .names import of_worker, to_spec
+from .names import of_worker, to_spec, unfilled
 from .pools import NODES, platform, pools
 
 ANSWER = Location("--set")
@@ -136,7 +137,8 @@ def about_the_cluster(made: Draft) -> None:
     if len(runtimes) == 1 and ("cluster", "containerRuntime") not in known:
         leaves["cluster", "containerRuntime"] = Said(runtimes[0], NOWHERE)
     if installation.namespace and ("cluster", "namespace") not in known:
-        leaves["cluster", "namespace"] = Said(installation.namespace, NOWHERE)
+        space = Said(installation.namespace, NOWHERE)
+        leaves |= {("cluster", "namespace"): space} if not unfilled(("cluster", "namespace"), space, installation) else {}
     about_the_platform(installation, leaves, known, info)
     monitored = (
         any(installation.of_kind("ServiceMonitor")) or said(leaves, "dcgmExporter", "serviceMonitor", "enabled") is True
@@ -150,7 +152,7 @@ def about_the_cluster(made: Draft) -> None:
     runtime = installation.values.get(("operator", "defaultRuntime"))
     if runtime is not None and runtime.value in ("crio", "cri-o") and not runtimes:
         leaves["cluster", "containerRuntime"] = Said("cri-o", runtime.where)
-    if installation.helm_release and ("nfd", "helmRelease") not in leaves:
+    if installation.helm_release and ("nfd", "helmRelease") not in leaves and not variables(installation.helm_release):
         leaves["nfd", "helmRelease"] = Said(installation.helm_release, NOWHERE)
 
 

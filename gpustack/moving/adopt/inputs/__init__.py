@@ -8,20 +8,22 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path as File
 from pathlib import PurePath
 
-from gpustack.model import InputError, Location
+from gpustack.model import InputError, Location, dotted
 from gpustack.policy.loading.foreign import recognise
 from gpustack.policy.loading.load import display
 from gpustack.text.read import Document
 
-from ..documents import ENDINGS, Item, Reader, files
-from ..installation import Installation, understood
+from ..documents import ENDINGS, TEMPLATES, Item, Reader, files
+from ..installation import Installation, at, understood
 from . import argocd, bundles, releases, flux, helm, objects, overlays, shell, terraform
 from .context import Context, expanded
+from .hcl import plain
 
-MODULES = (objects, flux, argocd, overlays, bundles, terraform, helm, releases, shell)
+MODULES = (objects, flux, argocd, overlays, bundles, terraform, releases, helm, shell)
 
 
 def members(named: Sequence[str], answers: Mapping[str, str]) -> list[str]:
@@ -53,14 +55,31 @@ def documents_of(named: Sequence[str], context: Context) -> list[Item]:
     for _ in range(2):
         raw, context.installation.notes = list[Item](), []
         for name, path in context.known.items():
+            if path.suffix in TEMPLATES and str(path) not in named:
+                continue
             with given(name, path, named, context):
-                raw += context.reader.items(path, name)
+                raw += replace(context.reader, answers={**of_chart(path, context), **context.reader.answers}).items(path, name)
         items = [each for one in (*terraform.evaluated(raw, context.reader), *raw) for each in expanded(one)]
         more = flux.substitutes(items)
         if set(more) <= set(context.reader.answers):
             break
         context.reader.answers = {**more, **answers}
-    return items
+    return flux.patched(items, context)
+
+
+def of_chart(template: File, context: Context) -> dict[str, str]:
+    """What the values of a chart of Helm say for its TEMPLATE, where both are inputs. They are no values of ours then,
+    unless the chart bundles ours."""
+    home = template.parent.parent
+    if template.parent.name != "templates":
+        return {}
+    files = {path.name: (name, path) for name, path in context.known.items() if path.parent == home}
+    parts = {key: [*context.reader.items(files[key][1], files[key][0])] for key in files if key in {"Chart.yaml", "values.yaml"}}
+    own = [each for each in parts.get("values.yaml", []) if isinstance(each.data, dict)]
+    bundles = any(helm.dependency(each) for each in parts.get("Chart.yaml", []))
+    context.read |= {each.file for each in own if not bundles}
+    leaves = [(path[:end], at(each.data, path[:end])) for each in own for path in each.leaves() for end in range(1, len(path) + 1)]
+    return {f"Values.{dotted(path)}": plain(value) for path, value in leaves}
 
 
 @contextlib.contextmanager
@@ -100,7 +119,7 @@ def look(context: Context) -> Context:
                     releases.read(item, context)
                     if shell.recognised(item):  # a Job, a Task of Tekton, a script in a ConfigMap
                         shell.read(item, context)
-                if "gpu" in str(item.data):
+                if "gpu" in str(item.data) and not item.text_at("apiVersion").startswith("kustomize.toolkit."):
                     releases.patches(item, context)
             continue
         test = ((module, each) for module in MODULES for each in getattr(module, "FILES", ()))

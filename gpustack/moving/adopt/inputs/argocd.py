@@ -14,7 +14,7 @@ from ..installation import at
 from .context import CHART, Context
 from .releases import assign, given
 
-_ELEMENT = re.compile(r"\{\{-?\s*\.?(\w[\w.]*)\s*-?\}\}|\$\{(\w+)\}")
+_ELEMENT = re.compile(r"\{\{-?\s*\.?(\w[\w.]*)(?:\s*\|\s*s?quote)?\s*-?\}\}|\$\{(\w+)\}")
 
 
 def application(item: Item, context: Context) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import json
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -28,7 +29,7 @@ def words(name: str) -> tuple[str, ...]:
 
 def chart_named(name: str) -> bool:
     """Whether NAME is the operator's chart: by itself, behind a repository or an address, or its archive."""
-    return bool(re.fullmatch(rf"(?:.*/)?(?:nvidia-)?{CHART}(?:-v?[\d.]+\.tgz)?/?", name))
+    return bool(re.fullmatch(rf"(?:.*[/=])?(?:nvidia-)?{CHART}(?:-v?[\d.]+\.tgz|&.*)?/?", name))
 
 
 @dataclass
@@ -45,6 +46,16 @@ class Context:
     member: str = ""
     installer: Item | None = None
 
+    @functools.cached_property
+    def variables(self) -> dict[str, Any]:
+        """What plays, roles and other files without a kind say of variables by their names, the first of each."""
+        known: dict[str, Any] = {}
+        for item in self.items:
+            for play in item.data if isinstance(item.data, list) else [item.data]:
+                if isinstance(play, dict) and not play.get("kind") and not item.line:
+                    known = {**play, **(play["vars"] if isinstance(play.get("vars"), dict) else {}), **known}
+        return known
+
     def find(self, kind: str, name: str) -> Item | None:
         """The object NAME of KIND among the inputs."""
         of_kind = (each for each in self.items if each.text_at("kind") == kind)
@@ -55,7 +66,9 @@ class Context:
     ) -> Leaves:
         """The values in the file that ITEM calls NAME, WORDS filled in; what is missing is asked for, unless it is
         OPTIONAL."""
-        reader, files = replace(self.reader, answers={**(words or {}), **self.reader.answers}), list[Item]()
+        own = {key: each if isinstance(each, str) else json.dumps(each) for key, each in self.variables.items()}
+        more = words if words is not None else own
+        reader, files = replace(self.reader, answers={**more, **self.reader.answers}), list[Item]()
         with contextlib.suppress(InputError) if words is not None else contextlib.nullcontext():
             files = list(reader.beside(item, name, self.known))  # of a template, what isn't understood is asked for
         if not files and not optional:

@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
+from dataclasses import replace
 
 from gpustack.policy.loading.foreign import is_values
 
 from ..documents import Item
+from . import sets
 from .context import CHART, Context
+from .hcl import plain
 from .releases import assign, given, values_from
+
+
+TARGET = {"kind": ("kind",), "name": ("metadata", "name")}
+"""What a patch is for, and where it says that itself."""
 
 
 def helm_release(item: Item, context: Context) -> None:
@@ -42,11 +50,36 @@ def substitutes(items: Iterable[Item]) -> dict[str, str]:
     found: dict[str, str] = {}
     maps = {each.text_at("metadata", "name"): each.get("data") for each in items if each.text_at("kind") == "ConfigMap"}
     for item in items:
+        inputs = item.get("spec", "inputs") if item.text_at("kind") == "ResourceSet" else None
+        for key in inputs[0] if isinstance(inputs, list) and inputs and isinstance(inputs[0], dict) else ():
+            if all(each.get(key) == inputs[0][key] for each in inputs):
+                found[f"inputs.{key}"] = plain(inputs[0][key])
         build = item.get("spec", "postBuild") if item.text_at("apiVersion").startswith("kustomize.toolkit.") else None
         for each in [*((build or {}).get("substituteFrom") or []), {"": (build or {}).get("substitute")}]:
             data = maps.get(each.get("name")) if each.get("kind") == "ConfigMap" else each.get("")
-            found |= {key: str(value) for key, value in (data if isinstance(data, dict) else {}).items()}
+            found |= {key: plain(value) for key, value in (data if isinstance(data, dict) else {}).items()}
     return found
+
+
+def patched(items: list[Item], context: Context) -> list[Item]:
+    """ITEMS as Kustomizations of Flux among them patch them; what can't be applied is told."""
+    made = list(items)
+    for item in (each for each in items if each.text_at("apiVersion").startswith("kustomize.toolkit.")):
+        for index, patch in enumerate(item.get("spec", "patches") or []):
+            part = next(item.part("spec", "patches", index).inner("patch"), None)
+            target = (patch.get("target") or {}) if isinstance(patch, dict) else {}
+            kind, name = (target.get(key) or part and part.text_at(*at) for key, at in TARGET.items())
+            for place, each in enumerate(made):
+                if each.text_at("kind") != kind or not re.fullmatch(str(name or ".*"), each.text_at("metadata", "name")):
+                    continue
+                try:
+                    whole = each.get("spec", "chart") or kind != "HelmRelease"  # a patch of it is found in texts, too
+                    data = sets.patched(each.data, part.data) if part and whole else each.data
+                    made[place] = replace(each, data=data)
+                except ValueError:
+                    where = item.where("spec", "patches", index)
+                    context.installation.tell("post-renderers", f"spec.patches[{index}]", where)
+    return made
 
 
 def helm_chart(item: Item, context: Context) -> None:

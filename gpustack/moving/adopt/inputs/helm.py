@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from gpustack.model import InputError
+from typing import Any
+
+from gpustack.model import InputError, Path, dotted
 from gpustack.policy.loading.foreign import is_values
 
 from ..documents import Item
@@ -11,7 +13,7 @@ from .context import CHART, Context, words
 
 def recognised(item: Item) -> bool:
     """Whether ITEM holds values of the operator's chart, or of one that bundles it."""
-    return isinstance(item.data, dict) and bool(item.data) and (is_values(item.data) or wrapper(item) is not None)
+    return isinstance(item.data, dict) and bool(is_values(item.data) or wrapper(item.data))
 
 
 def is_plugins(item: Item) -> bool:
@@ -29,46 +31,51 @@ def plugins(item: Item, context: Context) -> None:
     context.installation.tell("plugin chart", item.file, item.where())
 
 
-def wrapper(item: Item) -> str | None:
-    """The key below which the chart's values stand in those of a chart that bundles it."""
+def wrapper(data: Any, depth: int = 3) -> Path:
+    """Where the chart's values stand in those of a chart that bundles it, () for nowhere."""
     from gpustack.catalog import chart
 
-    known = [key for key in item.data if key in chart.wrappers()]
-    alias = [
-        key
-        for key, below in item.data.items()
-        if isinstance(below, dict) and len(set(below) & {*words("sections")}) > 1
-    ]
-    return next((str(key) for key in [*known, *alias]), None)
+    if not isinstance(data, dict) or not depth:
+        return ()
+    known = [key for key in data if key in chart.wrappers()]
+    alias = [key for key, below in data.items() if isinstance(below, dict) and len({*below} & {*words("sections")}) > 1]
+    if known or alias:
+        return ([*known, *alias][0],)
+    return next(((key, *path) for key, each in data.items() if (path := wrapper(each, depth - 1))), ())
 
 
-def aliased(item: Item, context: Context) -> str | None:
+def dependency(item: Item) -> str:
+    """What the operator's chart is called in the Chart.yaml ITEM that bundles it, "" where it doesn't."""
+    found = item.get("dependencies")
+    charts = (each for each in (found if isinstance(found, list) else []) if isinstance(each, dict))
+    return next((str(each.get("alias") or CHART) for each in charts if each.get("name") == CHART), "")
+
+
+def aliased(item: Item, context: Context) -> str:
     """The alias that a Chart.yaml among the inputs has for the operator's chart, where ITEM has such a key."""
-    lists = (each.get("dependencies") for each in context.items)
-    charts = (each for found in lists if isinstance(found, list) for each in found if isinstance(each, dict))
-    keys = [str(each.get("alias")) for each in charts if each.get("name") == CHART]
-    return next((key for key in keys if isinstance(item.get(key), dict)), None)
+    keys = (dependency(each) for each in context.items)
+    return next((key for key in keys if key and key != CHART and isinstance(item.get(key), dict)), "")
 
 
 def below_alias(item: Item, context: Context) -> None:
     """Read values below an alias."""
-    take(item, context, aliased(item, context))
+    take(item, context, (aliased(item, context),))
 
 
-def take(item: Item, context: Context, alias: str | None = None) -> None:
+def take(item: Item, context: Context, alias: Path = ()) -> None:
     """Read a file of values. Those of the chart that bundles ours, below ALIAS or its name, are listed."""
-    below = alias or wrapper(item)
-    if below is None or item.get(below) is None:
+    below = alias or (wrapper(item.data))
+    if not below or item.get(*below) is None:
         context.take(item.leaves())
         return
-    leaves = item.leaves(below)
+    leaves = item.leaves(*below)
     switch = leaves.pop(("enabled",), None)
     if switch is not None and switch.value is False:
-        context.installation.tell("switched off", f"{below}.enabled", switch.where)
+        context.installation.tell("switched off", f"{dotted(below)}.enabled", switch.where)
     context.take(leaves)
     for key in item.data:
-        if key != below:
-            context.installation.tell("bundling", str(key), item.where(str(key)), below=below)
+        if key != below[0]:
+            context.installation.tell("bundling", str(key), item.where(str(key)), below=dotted(below))
 
 
 def held(context: Context) -> None:

@@ -85,29 +85,18 @@ def sayings(data: Any, path: Path = ()) -> Iterator[tuple[str, Path]]:
             yield from sayings(each, at)
 
 
-def filled_in(data: Any, context: Context, depth: int = 5) -> Any:
-    """DATA with variables of Ansible's as the inputs say them, under `vars` or by themselves."""
+def filled_in(data: Any, known: Mapping[str, Any], depth: int = 5) -> Any:
+    """DATA with the variables of Ansible's that are KNOWN."""
     if isinstance(data, dict):
-        return {key: filled_in(each, context, depth) for key, each in data.items()}
+        return {key: filled_in(each, known, depth) for key, each in data.items()}
     if isinstance(data, list):
-        return [filled_in(each, context, depth) for each in data]
+        return [filled_in(each, known, depth) for each in data]
     if not isinstance(data, str) or "{{" not in data or not depth:
         return data
     if whole := _ONE.fullmatch(data.strip()):
-        made = variable(whole[1], context, data)
-        return made if made == data else filled_in(made, context, depth - 1)
-    return _ONE.sub(lambda match: str(filled_in(variable(match[1], context, match[0]), context, depth - 1)), data)
-
-
-def variable(name: str, context: Context, written: str) -> Any:
-    """What the inputs say of the variable NAME, WRITTEN where they say nothing."""
-    for item in context.items:
-        plays = item.data if isinstance(item.data, list) else [item.data]
-        for play in (each for each in plays if isinstance(each, dict) and not each.get("kind")):
-            for scope in (play.get("vars"), play):
-                if isinstance(scope, dict) and name in scope and scope[name] != written:
-                    return scope[name]
-    return written
+        made = known.get(whole[1], data)
+        return data if made == data else filled_in(made, known, depth - 1)
+    return _ONE.sub(lambda match: str(filled_in(known.get(match[1], match[0]), known, depth - 1)), data)
 
 
 def recognised(item: Item) -> bool:
@@ -117,7 +106,7 @@ def recognised(item: Item) -> bool:
 
 def read(item: Item, context: Context) -> None:
     """Read what ITEM says of the chart."""
-    filled = Item(item.file, item.text, filled_in(item.data, context), item.at, item.outer, item.line)
+    filled = Item(item.file, item.text, filled_in(item.data, context.variables), item.at, item.outer, item.line)
     for release in releases(filled):
         if release.get("count") == 0:
             context.installation.tell("counted off", item.file, release.where())
@@ -143,7 +132,7 @@ def describe(release: Item, around: list[Item], context: Context) -> None:
                     context.version(release, key, inner)
         if is_word(key, "versions") and not (module and key == "version"):
             context.version(release, key)
-        if (archive := re.search(rf"{CHART}-(v?\d[\d.]*\d)\.tgz", str(each))) and not installation.version:
+        if (archive := re.search(rf"{CHART}(?:-|&version=)(v?\d[\d.]*\d)", str(each))) and not installation.version:
             installation.version = Said(archive[1], release.where(key))
         if each == CERTIFIED:
             installation.openshift, installation.defaults = True, "operator"
@@ -194,6 +183,8 @@ def given(item: Item, context: Context, *path: str | int, file: bool = False) ->
     data, part = item.get(*path), item.part(*path)
     if isinstance(data, Beside):
         context.take(context.file(part, data, words=data.words))
+    elif isinstance(data, dict) and all("." in str(key) and not isinstance(each, dict) for key, each in data.items()):
+        assign(part, context)
     elif isinstance(data, dict):
         context.take(part.leaves())
     elif isinstance(data, list):

@@ -41,6 +41,21 @@ def within(node: Any, path: Path, value: Any) -> Any:
     return {**node, step: within(node.get(step), rest, value)}
 
 
+def patched(data: Any, patch: Any) -> Any:
+    """DATA after PATCH: one that is merged, or JSON's additions and replacements. Raises ValueError for others."""
+    if isinstance(patch, dict):
+        base = data if isinstance(data, dict) else {}
+        merged = {key: patched(base.get(key), each) if isinstance(each, dict) else each for key, each in patch.items()}
+        return {key: each for key, each in {**base, **merged}.items() if each is not None}
+    for each in patch if isinstance(patch, list) else [patch]:
+        steps = str(each.get("path", "")).split("/")[1:] if isinstance(each, dict) else []
+        if not steps or each.get("op") not in {"add", "replace"} or any(step == "-" or step.isdigit() for step in steps):
+            raise ValueError(f"{each} is not a patch that is read here")
+        keys = [step.replace("~1", "/").replace("~0", "~") for step in steps]
+        data = within(data, tuple(keys), each.get("value"))
+    return data
+
+
 def typed(text: Any) -> Any:
     """TEXT as `--set` takes it: what looks like a boolean, null, a whole number or {a list} is one."""
     if not isinstance(text, str):

@@ -19,6 +19,7 @@ from gpustack.text.read import value as parse
 
 from ..documents import COMMAND, Item, documents, filled
 from ..installation import Leaves, Said, lay, leaves_of
+from . import sets
 from .context import CHART, Context, words
 from .sets import pairs, put, typed
 
@@ -136,20 +137,11 @@ def patched(patch: re.Match[str], item: Item, context: Context) -> bool:
     where = Location(item.file, item.text.count("\n", 0, patch.start()) + 1)
     try:
         parsed = parse(text, item.file)
-    except InputError:
+        spec = sets.patched({}, parsed[1] if parsed else None).get("spec")
+    except (InputError, ValueError):
         return False
-    data: Any = parsed[1] if parsed else None
-    made: Leaves = {}
-    if isinstance(data, dict) and isinstance(data.get("spec"), dict):
-        made = {path: Said(each, where) for path, each in leaves_of(data["spec"])}
-    for each in data if isinstance(data, list) else []:
-        steps = str(each.get("path", "")).split("/") if isinstance(each, dict) else []
-        if steps[:2] != ["", "spec"] or each.get("op") not in {"add", "replace"} or {"-", "0"} & set(steps):
-            return False
-        at = tuple(step.replace("~1", "/").replace("~0", "~") for step in steps[2:])
-        made |= {path: Said(one, where) for path, one in leaves_of(each.get("value"), at)}
-    lay(context.installation.spec, made)
-    return bool(made)
+    lay(context.installation.spec, {path: Said(each, where) for path, each in leaves_of(spec or {}) if path})
+    return bool(spec)
 
 
 def command(line: list[str], item: Item, where: Location, context: Context) -> None:
