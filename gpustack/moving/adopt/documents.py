@@ -154,6 +154,12 @@ def variables(text: str) -> list[str]:
     return [called(match) for match in _VARIABLE.finditer(text) if match["default"] is None]
 
 
+def named_by(text: str) -> str:
+    """The name by which TEXT is answered, which depends on a variable: its first one's, else all of its words."""
+    known = variables(text)
+    return known[0] if known else re.sub(r"\W+", "_", text).strip("_")
+
+
 def called(match: re.Match[str]) -> str:
     """The name by which the variable of MATCH is answered: of a value of Go with a default or in quotes, its own."""
     if match["name"]:

@@ -13,7 +13,7 @@ from gpustack.catalog import chart, releases
 from gpustack.model import Location, Path, children, dotted
 from gpustack.text.read import value
 
-from .documents import variables
+from .documents import named_by, variables
 from .installation import Installation, Leaves, Said, lay, leaves_of
 
 NFD = "node-feature-discovery"
@@ -73,9 +73,9 @@ def to_spec(installation: Installation, release: str) -> Leaves:
 
 def unfilled(path: Path, said: Said, installation: Installation) -> bool:
     """Whether the value has a variable that nobody filled in; it is asked for. Texts in `data` may have some."""
-    texts = [text for text in texts_in(said.value) if "data" not in path and variables(text)]
+    texts = [each for each in texts_in(said.value) if "data" not in path and (variables(each) or each.startswith("${"))]
     for text in texts[:1]:
-        installation.tell("variable", dotted(path), said.where, value=f"{text:.80}", name=variables(text)[0])
+        installation.tell("variable", dotted(path), said.where, value=f"{text:.80}", name=named_by(text))
     return bool(texts)
 
 

@@ -19,11 +19,11 @@ from gpustack.text.read import Document
 
 from ..documents import ENDINGS, TEMPLATES, Item, Reader, files
 from ..installation import Installation, at, understood
-from . import argocd, bundles, releases, flux, helm, objects, overlays, shell, terraform
+from . import argocd, bundles, flux, helm, objects, overlays, programs, releases, shell, terraform
 from .context import Context, expanded
 from .hcl import plain
 
-MODULES = (objects, flux, argocd, overlays, bundles, terraform, releases, helm, shell)
+MODULES = (objects, flux, argocd, overlays, bundles, terraform, releases, helm, shell, programs)
 
 
 def members(named: Sequence[str], answers: Mapping[str, str]) -> list[str]:
@@ -59,7 +59,8 @@ def documents_of(named: Sequence[str], context: Context) -> list[Item]:
                 continue
             with given(name, path, named, context):
                 raw += replace(context.reader, answers={**of_chart(path, context), **context.reader.answers}).items(path, name)
-        items = [each for one in (*terraform.evaluated(raw, context.reader), *raw) for each in expanded(one)]
+        made = [*terraform.evaluated(raw, context.reader), *programs.evaluated(raw, context.reader.answers)]
+        items = [each for one in (*made, *raw) for each in expanded(one)]
         more = flux.substitutes(items)
         if set(more) <= set(context.reader.answers):
             break

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from gpustack.model import children
 
-from ..documents import Beside, filled
+from ..documents import Beside, named_by
 from .sets import typed, unknown
 
 if TYPE_CHECKING:
@@ -87,7 +87,8 @@ class Evaluator:
 
     def written(self, node: Node) -> str:
         """NODE as it is written, or its answer."""
-        return filled(f"${{{self.text[node.meta.start_pos : node.meta.end_pos]}}}", self.answers)
+        text = f"${{{self.text[node.meta.start_pos : node.meta.end_pos]}}}"
+        return self.answers.get(named_by(text), text)
 
     def parsed(self, text: str) -> Any:
         """What the expression TEXT comes to."""

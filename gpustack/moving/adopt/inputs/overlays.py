@@ -45,9 +45,9 @@ def overlay(item: Item, context: Context) -> None:
 def build(context: Context) -> None:
     """Put what the overlays among the items of CONTEXT build to in the place of them, and of all files they name."""
     known = {os.path.abspath(path): display for display, path in context.known.items()}
-    found = [each for each in context.items if is_overlay(each) and each.file in context.known]
+    found = [each for each in context.items if is_file(each, context)]
     trees: dict[str, list[Path]] = {}
-    for item in (each for each in found if needs(each, _path(each, context).parent)):
+    for item in (each for each in found if needs(each, context)):
         with _told(item, context):
             trees[item.file] = list(dict.fromkeys(_named(own := _path(item, context), _root(own), [])))
     inner = {known.get(str(path)) for tree in trees.values() for path in tree[1:]}
@@ -62,12 +62,23 @@ def build(context: Context) -> None:
             context.items = [each for each in context.items if each.file not in files] + made
 
 
-def needs(item: Item, folder: Path) -> bool:
-    """Whether ITEM in FOLDER says anything of which more has to be known than its files as they stand."""
-    resources = [str(each) for each in item.get("resources") or []]
-    return any(".." in each or not (folder / each).exists() for each in resources) or not set(item.data) <= {
-        *words("plain")
-    }
+def needs(item: Item, context: Context) -> bool:
+    """Whether ITEM says anything of which more has to be known than its files, and those of folders that it names, as
+    they stand."""
+    home, inner = _path(item, context).parent, {_path(each, context).parent: each for each in context.items if is_file(each, context)}
+    for name in map(str, item.get("resources") or []):
+        path = Path(os.path.normpath(home / name))
+        if path in inner and path != home:
+            if needs(inner[path], context):
+                return True
+        elif ".." in name or not path.exists():
+            return True
+    return not set(item.data) <= {*words("plain")}
+
+
+def is_file(item: Item, context: Context) -> bool:
+    """Whether ITEM is an overlay's file among the inputs."""
+    return is_overlay(item) and item.file in context.known
 
 
 @contextlib.contextmanager

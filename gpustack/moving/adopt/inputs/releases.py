@@ -57,7 +57,7 @@ def named(data: Mapping[Any, Any], under: Path) -> bool:
     """Whether DATA, which stands UNDER a key, are about the operator's chart, by what they call it or by that key."""
     if {"dependencies", "manifest"} & set(data):
         return False
-    module = "source" in data and "chart" not in data  # of Terraform: its version and its name are its own
+    module = "/" in str(data.get("source", "")) and "chart" not in data  # of Terraform: its version and its name are its own
     if any(names(each) for key, each in data.items() if is_word(key, "charts") and not (module and key == "name")):
         return True
     key = str(under[0]).replace("_", "-") if under else ""
@@ -123,7 +123,7 @@ def read(item: Item, context: Context) -> None:
 
 def describe(release: Item, around: list[Item], context: Context) -> None:
     """Take version, namespace and name of RELEASE; what it lacks perhaps stands AROUND it."""
-    installation, module = context.installation, "source" in release.data
+    installation, module = context.installation, "/" in str(release.get("source") or "")
     for key, each in release.data.items():
         if is_word(key, "charts"):
             context.version(release, key, "metadata", "appVersion")

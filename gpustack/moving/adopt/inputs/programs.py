@@ -1,0 +1,153 @@
+"""Releases that stand as literals in programs: Pulumi, cdk8s and CDK in TypeScript, Python or Go, jsonnet, Starlark.
+
+No program is run. The call or the object that names the chart is read as data, as far as it is written out: what is
+computed stays as ${...}, and is asked for like any other variable. Where nothing is written out, the program is told.
+"""
+
+from __future__ import annotations
+
+import ast
+import itertools
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from ..documents import Item, named_by
+from . import releases
+from .context import Context, chart_named
+
+_TOKEN = re.compile(
+    r"(?P<skip>\s+|//[^\n]*|/\*.*?\*/|\#[^\n]*)|(?P<text>([\"'])\3\3.*?\3\3\3|([\"'`])(?:\\.|(?!\4)[^\\])*\4)"
+    r"|(?P<number>\d+(?:\.\d+)?\b)|(?P<name>[A-Za-z_$][\w$.]*)|(?P<sign>\+:|:=|==|=>|\.\.\.|.)",
+    re.DOTALL,
+)
+_PAIRS = {"{": "}", "[": "]", "(": ")"}
+_ENDS = {",", ";", "", *_PAIRS.values()}
+_CONSTANTS = {"true": True, "false": False, "True": True, "False": False, **dict.fromkeys(("null", "None", "nil"))}
+_PLAIN = re.compile(r".*\b(?:String|Bool|Boolean|Int|Number|str|bool|int)")
+"""Functions that make a value of a language one of a library."""
+
+
+@dataclass
+class Reader:
+    """TEXT in TOKENS, and how far it is read; names that are KNOWN, and ANSWERS to what isn't."""
+
+    text: str
+    tokens: list[re.Match[str]]
+    answers: Mapping[str, str]
+    at: int = 0
+    known: dict[str, Any] = field(default_factory=dict)
+
+    def sign(self, ahead: int = 0) -> str:
+        """The next word, or the one so far AHEAD; "" behind the end."""
+        return self.tokens[self.at + ahead][0] if self.at + ahead < len(self.tokens) else ""
+
+    def value(self) -> Any:
+        """The value that begins here; what isn't written out as it is written."""
+        start, made = self.at, list[Any]()
+        while self.sign() not in _ENDS:
+            token = self.tokens[self.at]
+            if token[0] in _PAIRS:
+                made.append(self.group())
+                continue
+            self.at += 1
+            word = token[0]
+            if token["text"]:
+                made.append(spelt(word))
+            elif token["number"]:
+                made.append(float(word) if "." in word else int(word))
+            elif word in _CONSTANTS or word in self.known:
+                made.append(_CONSTANTS.get(word, self.known.get(word)))
+        first, words = self.tokens[start], self.text[self.tokens[start].start() : self.tokens[self.at - 1].end()]
+        if made and (self.at == start + 1 or first[0] in _PAIRS and len(made) == 1 or isinstance(made[-1], dict)):
+            return made[-1]
+        if made and isinstance(made[-1], list) and words.endswith("]") and not first[0] == ".":
+            return made[-1]
+        if made and isinstance(made[-1], list) and len(made[-1]) == 1 and _PLAIN.fullmatch(words.partition("(")[0]):
+            return made[-1][0]
+        return self.answers.get(named_by(f"${{{words}}}"), f"${{{words}}}")
+
+    def group(self) -> Any:
+        """What stands in brackets here: a map where anything has a key in it, else a list."""
+        end, empty, pairs, items = _PAIRS[self.sign()], self.sign() == "{", dict[str, Any](), list[Any]()
+        self.at += 1
+        while self.sign() not in {end, ""}:
+            before, token = self.at, self.tokens[self.at]
+            if (token["name"] or token["text"]) and self.sign(1) in {":", "=", "+:"}:
+                self.at += 2
+                pairs[spelt(token[0]) if token["text"] else token[0]] = self.value()
+            elif token[0] not in _ENDS:
+                items.append(self.value())
+            self.at += self.at == before or self.sign() in {",", ";"}
+        self.at += 1
+        if not pairs:
+            return {} if empty and not items else items
+        inner = [each for each in items if isinstance(each, dict)]
+        more = {f"...{index}": each for index, each in enumerate(items) if str(each).startswith("${...")}
+        charts = [each for each in items if isinstance(each, str) and chart_named(each)]
+        return {**pairs, **more, **({"chart": charts[-1]} if charts and "chart" not in pairs else {}), **dict(*inner[:1])}
+
+
+def spelt(text: str) -> str:
+    """The text that the literal TEXT of a program is."""
+    try:
+        return str(ast.literal_eval(f'"""{text[1:-1]}"""' if text.startswith("`") else text))
+    except (SyntaxError, ValueError):
+        return text.strip("\"'`")
+
+
+def read_of(text: str, answers: Mapping[str, str]) -> Reader:
+    """A reader of TEXT, which knows the names that are set once, to what is written out."""
+    reader = Reader(text, [each for each in _TOKEN.finditer(text) if not each["skip"]], answers)
+    set_to: dict[str, list[Any]] = {}
+    for at, token in enumerate(reader.tokens[:-2]):
+        if token["name"] and reader.tokens[at + 1][0] in {"=", ":="}:
+            reader.at = at + 2
+            set_to.setdefault(token[0], []).append(reader.value())
+    reader.known = {name: each[0] for name, each in set_to.items() if len(each) == 1 and not str(each[0]).startswith("$")}
+    return reader
+
+
+def evaluated(items: list[Item], answers: Mapping[str, str]) -> Iterator[Item]:
+    """The releases that programs among ITEMS have written out, with the names of ANSWERS filled in."""
+    for item in (each for each in items if isinstance(each.data, str) and "gpu-operator" in each.text):
+        reader = read_of(item.text, answers)
+        open_, spans = list[int](), list[tuple[int, int]]()
+        for at, token in enumerate(reader.tokens):
+            if token[0] in _PAIRS:
+                open_.append(at)
+            elif token[0] in _PAIRS.values() and open_:
+                spans.append((open_.pop(), at))
+        done = -1
+        for at, token in enumerate(reader.tokens):
+            if not token["text"] or at < done or not chart_named(spelt(token[0])):
+                continue
+            around = sorted((end - start, start, end) for start, end in spans if start < at < end)
+            for _, start, end in itertools.islice(around, 3):
+                reader.at = start
+                line = item.text.count("\n", 0, reader.tokens[start].start()) + 1
+                found = Item(item.file, item.text, joined(reader.group()), line=line)
+                if releases.recognised(found):
+                    done = end
+                    yield found
+                    break
+
+
+def joined(data: Any) -> Any:
+    """DATA of a call: its map with the chart that stands beside it."""
+    charts = [each for each in data if isinstance(each, str) and chart_named(each)] if isinstance(data, list) else []
+    return [{"chart": charts[-1], **each} for each in data if isinstance(each, dict)] if charts else data
+
+
+def recognised(item: Item) -> bool:
+    """Whether ITEM is a program of which a release could be read."""
+    return isinstance(item.data, str) and any(True for _ in evaluated([item], {}))
+
+
+def read(item: Item, context: Context) -> None:
+    """What ITEM has written out is an item of its own."""
+
+
+KINDS: dict[str, object] = {}
+FILES = ((recognised, read),)
