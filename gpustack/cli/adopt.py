@@ -106,7 +106,7 @@ def adopted_of(options: argparse.Namespace, name: str, answers: dict[str, str], 
     names = options.inputs or [f"the cluster {options.context or 'of the kubeconfig'}"]
     found = context.installation
     if not found.told:
-        told = [f"{note.path}: {note.why}" for note in found.notes]
+        told = [f"{note.path}: {note.why}{f'; {note.remedy}' if note.remedy else ''}" for note in found.notes]
         told += [f"{where.file}: a {body['kind']}, {body['metadata']['name']}" for body, where in found.objects]
         raise refusal("GPU049", "nothing", inputs=", ".join(names[:3]), told="; ".join(told[:5]))
     own = {key: value for key, value in answers.items() if key not in context.reader.used}

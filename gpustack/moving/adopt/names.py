@@ -72,7 +72,12 @@ def to_spec(installation: Installation, release: str) -> Leaves:
 
 
 def unfilled(path: Path, said: Said, installation: Installation) -> bool:
-    """Whether the value has a variable that nobody filled in; it is asked for. Texts in `data` may have some."""
+    """Whether the value has a variable that nobody filled in, or is encrypted; it is asked for. Texts in `data` may have
+    variables."""
+    if path[0] == "sops" or str(said.value).startswith("ENC["):  # what sops writes beside, and for values
+        if path[0] != "sops":
+            installation.tell("encrypted", dotted(path), said.where, name=dotted(path))
+        return True
     texts = [each for each in texts_in(said.value) if "data" not in path and (variables(each) or each.startswith("${"))]
     for text in texts[:1]:
         installation.tell("variable", dotted(path), said.where, value=f"{text:.80}", name=named_by(text))

@@ -142,7 +142,7 @@ def look(context: Context) -> Context:
 
 def not_known(item: Item, context: Context) -> None:
     """Say what a document is that tells nothing of an installation."""
-    if isinstance(item.data, str) and PurePath(item.file).suffix not in ENDINGS:
+    if isinstance(item.data, str) and PurePath(item.file).suffix not in ENDINGS or "API Version" in str(item.data):
         context.installation.tell("program", item.file, item.where())
         return
     try:

@@ -117,6 +117,8 @@ def read(item: Item, context: Context) -> None:
             if found or (isinstance(outer.data, list) and len(outer.data) > 1):
                 break
             scope, found = outer, list(sayings(outer.data))
+        if not found:  # values beside the chart, as `helm get all` prints them
+            found = [("values", (key,)) for key in release.data if is_values({key: None})]
         describe(release, [*(scope.part(*path[:-1]) for _, path in found), *reversed(above)], context)
         take(scope, found, context)
 
@@ -174,6 +176,8 @@ def take(item: Item, found: list[tuple[str, Path]], context: Context) -> None:
         elif rank == "unread":
             data = f"{path[-1]} of the release"
             context.installation.tell("not known", dotted(path), part.where(), data=data)
+        elif rank == "values" and not is_word(path[-1], "values") and is_values({path[-1]: None}):
+            context.take({path[-1:] + below: said for below, said in part.leaves().items()})
         elif rank == "values" or item.get("valuesMerge") != "replace":
             given(part, context, file=rank == "files")
 
@@ -313,7 +317,7 @@ def patches(item: Item, context: Context) -> None:
 def patching(data: Any, path: Path = ()) -> Iterator[Path]:
     """Where patches stand in DATA."""
     for step, each in children(data):
-        if each and isinstance(step, str) and is_word(step, "patching"):
+        if each and is_word(step, "patching") and not (isinstance(each, dict) and is_values(each)):
             yield (*path, step)
         else:
             yield from patching(each, (*path, step))

@@ -25,7 +25,7 @@ from .sets import pairs, put, typed
 
 _SET = re.compile(
     r"""^[ \t]*(?:-[ ]|(?:export|local|readonly|set)\s+)?\$?(\w+)(?:[ \t]*([:?+]?)=[ \t]*|:[ \t]+)
-    (?:"([^"`]*)"|'([^']*)'|\(([^()`]*)\)|((?:\$\{\w+:?-)?[^\s"'$`{}()]+\}?)|(?<=\ =\ |:=\ |[?]=\ )([^"'$`{}()\n]+))
+    (?:"([^"`]*)"|'([^']*)'|\(([^()`]*)\)|((?:\$\{\w+:?-)?[^\s"'$`{}()]+\}?)|(?<=\ =\ |[:?+]=\ )([^"'$`{}()\n]+))
     [ \t]*(?:\#.*)?$""",
     re.MULTILINE | re.VERBOSE,
 )
@@ -37,6 +37,9 @@ _NAMED = re.compile(
     r"\"?\$\{(\w+)\[@\]\}\"?|\$\((\w+)\)|\$(\w+)|\$\{(\w+)\}|\$\{\{\s*(?:\w+\.)*(\w+)\s*\}\}"
     r"|%(\w+)%|[$<]\((?:[^()]|\([^()]*\))*\)|`[^`]*`"
 )
+_CONDITION = re.compile(r"^[ \t]*(if|case|ifeq|ifneq|ifdef|ifndef|fi|esac|endif)\b(?!:).*", re.MULTILINE)
+_MACRO = re.compile(r"\$\((call|foreach) ((?:[^()]|\([^() ]*\))*)\)")
+_DEFINE = re.compile(r"^define (\w+).*?\n(.*?)^endef", re.MULTILINE | re.DOTALL)
 _FENCE = r"(?:{name}(?:(?!^```).)*^```(?:yaml|yml)[^\n]*\n|^```(?:yaml|yml)[^\n]*\n(?=\s*#[^\n]*{name}))(.*?)^```"
 
 
@@ -49,9 +52,27 @@ def recognised(item: Item) -> bool:
 def scripts(item: Item) -> Iterator[tuple[Location, str]]:
     """The texts in ITEM that may hold commands, with their places: of YAML each scalar, and lists of words."""
     if isinstance(item.data, str):
-        yield Location(item.file, 1), item.text
+        yield Location(item.file, 1), made(item.text) if "$(call " in item.text or "$(foreach " in item.text else item.text
     else:
         yield from ((item.where(*path), text) for path, text in texts(item.data) if COMMAND.search(text))
+
+
+def made(text: str) -> str:
+    """TEXT of a Makefile with what it calls and repeats written out, as far as it says of what."""
+    macros = {match[1]: match[2] for match in _DEFINE.finditer(text)}
+    lists = {name: "".join(said) for name, _, *said in _SET.findall(text)}
+
+    def one(match: re.Match[str]) -> str:
+        first, *more = match[2].split(",")
+        if match[1] == "call":
+            return re.sub(r"\$\((\d)\)", lambda at: [first, *more, *[""] * 9][int(at[1])].strip(), macros.get(first, match[0]))
+        words = re.sub(r"\$\((\w+)\)", lambda name: lists.get(name[1], name[0]), more[0]).split()
+        return " ".join(more[1].replace(f"$({first.strip()})", word) for word in words)
+
+    lines = _DEFINE.sub(lambda match: "\n" * match[0].count("\n"), text)
+    for _ in range(5):
+        lines = _MACRO.sub(one, lines)
+    return lines
 
 
 def texts(data: Any, path: Path = ()) -> Iterator[tuple[Path, str]]:
@@ -75,24 +96,29 @@ def commands(item: Item) -> Iterator[tuple[Location, str]]:
             number += 1 + line.count("\f")
 
 
-def variables(item: Item, context: Context) -> dict[str, str]:
-    """What the text of ITEM, else other files without a kind, say of variables. What is set twice isn't known."""
+def variables(item: Item, context: Context) -> tuple[dict[str, str], dict[str, list[tuple[int, str]]]]:
+    """What the text of ITEM, else other files without a kind, say of variables, and of those that a condition sets
+    which and where. What is set twice isn't known."""
     known: dict[str, str] = {}
-    plain = [each.text for each in context.items if isinstance(each.data, dict | str) and not each.get("kind")]
-    for text in [*plain, item.text]:
+    asked: dict[str, list[tuple[int, str]]] = {}
+    texts = [each.text for each in context.items if isinstance(each.data, dict | str) and not each.get("kind")]
+    for text in [*texts, item.text]:
         own: dict[str, str] = {}
-        for name, how, *said in _SET.findall(text.replace("\\\n", " ")):
+        plain = re.sub(r"\\\n", " \f", text)
+        conditions = list(_CONDITION.finditer(plain))
+        for match in _SET.finditer(plain):
+            name, how, *said = (each or "" for each in match.groups())
             value = filled(_NAMED.sub(functools.partial(taken, own), "".join(said)), own)
             more = how == "+" or f"${name}" in "".join(said)
-            own[name] = (
-                f"{own.get(name, '')} {value}"
-                if how == "+"
-                else value
-                if more or own.get(name, value) == value
-                else "$("
-            )
+            same = more or own.get(name, value) == value
+            own[name] = f"{own.get(name, '')} {value}" if how == "+" else value if same else "$("
+            above = [each for each in conditions if each.start() < match.start()]
+            depth = sum(-1 if each[1] in {"fi", "esac", "endif"} else 1 for each in above)
+            if text is item.text and depth > 0:
+                line = plain.count("\n", 0, match.start()) + plain.count("\f", 0, match.start())
+                asked.setdefault(name, []).append((line + 1, above[-1][0].strip()))
         known |= {name: value for name, value in own.items() if "$(" not in value}
-    return known
+    return known, asked
 
 
 def taken(known: Mapping[str, str], match: re.Match[str]) -> str:
@@ -108,11 +134,14 @@ def called(match: re.Match[str]) -> str:
 def read(item: Item, context: Context) -> None:
     """Read the commands in ITEM; of several, the later wins."""
     answers = context.reader.answers
-    known = variables(item, context) | {name.rpartition(".")[2]: value for name, value in answers.items()}
+    known, asked = variables(item, context)
+    known |= {name.rpartition(".")[2]: value for name, value in answers.items()}
 
     def one(match: re.Match[str]) -> str:
         name = called(match)
-        context.reader.used |= {key for key in answers if name and key.rpartition(".")[2] == name}
+        context.reader.used |= (used := {key for key in answers if name and key.rpartition(".")[2] == name})
+        for line, condition in asked.pop(name, ()) if not used else ():
+            context.installation.tell("condition", name, Location(item.file, line), condition=condition, name=name)
         return str(known.get(name, f"${{{name or 'output'}}}"))
 
     read_patches = {patch.start() for patch in _PATCH.finditer(item.text) if patched(patch, item, context)}
@@ -160,6 +189,8 @@ def command(line: list[str], item: Item, where: Location, context: Context) -> N
     if not any(CHART in word for word in plain):
         return
     installation.installed = True
+    archives = [found[1] for word in plain if (found := re.search(rf"{CHART}-(v?\d[\d.]*\d)\.tgz", word))]
+    installation.version = installation.version or (Said(archives[0], where) if archives else None)
     unknown = [word for word in plain if re.fullmatch(r"\$\{\w+\}", word) and (word != plain[0] or len(plain) > 2)]
     for word in unknown:
         installation.tell("words", word, where, name=word[2:-1])
