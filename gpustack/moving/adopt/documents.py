@@ -53,7 +53,7 @@ _PLAIN = re.compile(r"(?:(?:required)?[eE]nv \"|\.)?([A-Za-z_][\w.]*)\"?(?:\s*\|
 """An action of Go or Jinja that is one value, whatever filters it goes through."""
 _TAG = re.compile(r"!(?:Ref|GetAtt)\s+([\w.:]+)|!Sub\s+(?=['\"\w])")
 """What CloudFormation writes for a variable."""
-_HEREDOC = re.compile(r"<<-?\s*[\"']?(\w+)[\"']?[^\n]*\n(.*?)^\s*\1\s*$", re.MULTILINE | re.DOTALL)
+HEREDOC = re.compile(r"<<-?\s*[\"']?(\w+)[\"']?[^\n]*\n(.*?)^\s*\1\s*$", re.MULTILINE | re.DOTALL)
 _ACTION = re.compile(r"^\s*(?:\{\{-?\s*([^{}]*?)\s*-?\}\}|%\{~?\s*([^{}]*?)\s*~?\}|\{%-?\s*([^{}]*?)\s*-?%\})\s*$")
 """A line that is one action of a template of Go, Terraform or Jinja."""
 
@@ -196,9 +196,9 @@ def decided(text: str, answers: Mapping[str, str]) -> str:
         elif word in {"end", "endif", "endfor"} and within:
             own, _ = within.pop()
         elif word == "toYaml":
-            name = re.match(r"[\w.]*", name)[0] or next((each for _, each in reversed(within) if each), "")  # type: ignore[index]
-            line = f"{' ' * 60}{known[name]}" if name in known else line
-        lines[number] = "" if gone or own is not None else line
+            name = name.partition(" ")[0].strip("|") or next((each for _, each in reversed(within) if each), "")
+            lines[number] = f"{' ' * 60}{known[name]}" if name in known else line
+        lines[number] = "" if gone or own is not None else lines[number]
     return "\n".join(lines)
 
 
@@ -227,7 +227,7 @@ class Reader:
             except InputError:
                 if path.suffix in ENDINGS or path.suffix in {".tpl", ".tmpl", ""}:
                     raise
-        for match in _HEREDOC.finditer(text) if path.suffix not in HCL else ():
+        for match in HEREDOC.finditer(text) if path.suffix not in HCL else ():
             with contextlib.suppress(InputError):
                 yield from list(
                     documents("\n" * text.count("\n", 0, match.start(2)) + filled(match[2], self.answers), display)

@@ -72,8 +72,7 @@ def to_spec(installation: Installation, release: str) -> Leaves:
 
 
 def unfilled(path: Path, said: Said, installation: Installation) -> bool:
-    """Whether the value has a variable that nobody filled in, or is encrypted; it is asked for. Texts in `data` may have
-    variables."""
+    """Whether the value is asked for: it has a variable that nobody filled in (texts in `data` may), or is a secret."""
     if path[0] == "sops" or str(said.value).startswith("ENC["):  # what sops writes beside, and for values
         if path[0] != "sops":
             installation.tell("encrypted", dotted(path), said.where, name=dotted(path))

@@ -138,7 +138,9 @@ def about_the_cluster(made: Draft) -> None:
         leaves["cluster", "containerRuntime"] = Said(runtimes[0], NOWHERE)
     if installation.namespace and ("cluster", "namespace") not in known:
         space = Said(installation.namespace, NOWHERE)
-        leaves |= {("cluster", "namespace"): space} if not unfilled(("cluster", "namespace"), space, installation) else {}
+        leaves |= (
+            {("cluster", "namespace"): space} if not unfilled(("cluster", "namespace"), space, installation) else {}
+        )
     about_the_platform(installation, leaves, known, info)
     monitored = (
         any(installation.of_kind("ServiceMonitor")) or said(leaves, "dcgmExporter", "serviceMonitor", "enabled") is True

@@ -58,7 +58,9 @@ def documents_of(named: Sequence[str], context: Context) -> list[Item]:
             if path.suffix in TEMPLATES and str(path) not in named:
                 continue
             with given(name, path, named, context):
-                raw += replace(context.reader, answers={**of_chart(path, context), **context.reader.answers}).items(path, name)
+                raw += replace(context.reader, answers={**of_chart(path, context), **context.reader.answers}).items(
+                    path, name
+                )
         made = [*terraform.evaluated(raw, context.reader), *programs.evaluated(raw, context.reader.answers)]
         items = [each for one in (*made, *raw) for each in expanded(one)]
         more = flux.substitutes(items)
@@ -75,11 +77,20 @@ def of_chart(template: File, context: Context) -> dict[str, str]:
     if template.parent.name != "templates":
         return {}
     files = {path.name: (name, path) for name, path in context.known.items() if path.parent == home}
-    parts = {key: [*context.reader.items(files[key][1], files[key][0])] for key in files if key in {"Chart.yaml", "values.yaml"}}
+    parts = {
+        key: [*context.reader.items(files[key][1], files[key][0])]
+        for key in files
+        if key in {"Chart.yaml", "values.yaml"}
+    }
     own = [each for each in parts.get("values.yaml", []) if isinstance(each.data, dict)]
     bundles = any(helm.dependency(each) for each in parts.get("Chart.yaml", []))
     context.read |= {each.file for each in own if not bundles}
-    leaves = [(path[:end], at(each.data, path[:end])) for each in own for path in each.leaves() for end in range(1, len(path) + 1)]
+    leaves = [
+        (path[:end], at(each.data, path[:end]))
+        for each in own
+        for path in each.leaves()
+        for end in range(1, len(path) + 1)
+    ]
     return {f"Values.{dotted(path)}": plain(value) for path, value in leaves}
 
 
@@ -100,7 +111,9 @@ def handler_of(item: Item) -> Callable[[Item, Context], None] | None:
     """Who reads the object ITEM by its kind and group, where it says that: other projects have the same kinds."""
     group, kind = item.text_at("apiVersion").partition("/")[0], item.text_at("kind")
     known = ((name, read) for module in MODULES for name, read in module.KINDS.items())
-    return next((read for name, read in known if name == f"{group}/{kind}" or (not group and name.endswith(f"/{kind}"))), None)
+    return next(
+        (read for name, read in known if name == f"{group}/{kind}" or (not group and name.endswith(f"/{kind}"))), None
+    )
 
 
 def look(context: Context) -> Context:
@@ -113,26 +126,9 @@ def look(context: Context) -> Context:
     for item in context.items:
         for key, line in item.twice:
             context.installation.tell("twice", key, Location(item.file, line), line=line)
-        if item.text_at("kind") and not overlays.is_overlay(item) or item.line:
-            with understood(f"the {item.text_at('kind')}", item.where()):
-                if not handler_of(item):
-                    objects.other(item, context)
-                    releases.read(item, context)
-                    if shell.recognised(item):  # a Job, a Task of Tekton, a script in a ConfigMap
-                        shell.read(item, context)
-                if "gpu" in str(item.data) and not item.text_at("apiVersion").startswith("kustomize.toolkit."):
-                    releases.patches(item, context)
-            continue
-        test = ((module, each) for module in MODULES for each in getattr(module, "FILES", ()))
-        handler = next((handler for _, (recognised, handler) in test if recognised(item)), None)
-        handler = helm.below_alias if helm.aliased(item, context) else handler
-        if handler is not None and item.file not in context.read:
-            with understood(item.file, item.where()):
-                handler(item, context)
-                if handler is releases.read and shell.recognised(item):
-                    shell.read(item, context)
-        elif handler is None and not any(item.holds(each) for each in context.items):
-            not_known(item, context)
+        whole = (item.text_at("kind") and not overlays.is_overlay(item)) or item.line
+        with understood(f"the {item.text_at('kind')}" if whole else item.file, item.where()):
+            (an_object if whole else a_file)(item, context)
     for item in (each for each in context.items if each.file not in context.read):
         context.undecided(item)
     if not context.installation.told:
@@ -140,9 +136,33 @@ def look(context: Context) -> Context:
     return context
 
 
+def an_object(item: Item, context: Context) -> None:
+    """Read the object or the block of a program ITEM where no module knows its kind, and tell of patches in it."""
+    if not handler_of(item):
+        objects.other(item, context)
+        releases.read(item, context)
+        if shell.recognised(item):  # a Job, a Task of Tekton, a script in a ConfigMap
+            shell.read(item, context)
+    if "gpu" in str(item.data) and not item.text_at("apiVersion").startswith("kustomize.toolkit."):
+        releases.patches(item, context)
+
+
+def a_file(item: Item, context: Context) -> None:
+    """Read ITEM, which isn't an object, by what it holds."""
+    known = (each for module in MODULES for each in getattr(module, "FILES", ()))
+    handler = next((handler for recognised, handler in known if recognised(item)), None)
+    handler = helm.below_alias if helm.aliased(item, context) else handler
+    if handler is not None and item.file not in context.read:
+        handler(item, context)
+        if handler is releases.read and shell.recognised(item):
+            shell.read(item, context)
+    elif handler is None and not any(item.holds(each) for each in context.items):
+        not_known(item, context)
+
+
 def not_known(item: Item, context: Context) -> None:
     """Say what a document is that tells nothing of an installation."""
-    if isinstance(item.data, str) and PurePath(item.file).suffix not in ENDINGS or "API Version" in str(item.data):
+    if (isinstance(item.data, str) and PurePath(item.file).suffix not in ENDINGS) or "API Version" in str(item.data):
         context.installation.tell("program", item.file, item.where())
         return
     try:

@@ -30,9 +30,9 @@ def application_set(item: Item, context: Context) -> None:
     known = {**dict(values(item.get("spec", "generators")))} | (
         chosen
         or {
-        key: each
-        for key, each in (elements[0] if elements else {}).items()
-        if all(one.get(key) == each for one in elements)
+            key: each
+            for key, each in (elements[0] if elements else {}).items()
+            if all(one.get(key) == each for one in elements)
         }
     )
     name = item.text_at("metadata", "name")
@@ -125,7 +125,9 @@ def read(spec: Item, context: Context, name: str) -> None:
     installation = context.installation
     several = [spec.part("sources", index) for index in range(len(spec.get("sources") or []))]
     keys = ("chart", "path", "repoURL")
-    ours = [each for each in several or [spec.part("source")] if CHART in next(filter(None, map(each.text_at, keys)), "")]
+    ours = [
+        each for each in several or [spec.part("source")] if CHART in next(filter(None, map(each.text_at, keys)), "")
+    ]
     if not ours:
         installation.tell("another chart", name, spec.where())
     for source in ours:
@@ -138,7 +140,9 @@ def read(spec: Item, context: Context, name: str) -> None:
         for index, file in enumerate(source.get("helm", "valueFiles") or []):  # $values/... is of another source
             called = str(file).partition("/")[2] if str(file).startswith("$") else str(file)
             home = source.text_at("path") if not str(file).startswith(("$", "/")) else ""
-            context.take(context.file(source.part("helm", "valueFiles", index), f"{home}/{called}".strip("/"), optional=optional))
+            context.take(
+                context.file(source.part("helm", "valueFiles", index), f"{home}/{called}".strip("/"), optional=optional)
+            )
         given(source, context, "helm", "values")
         given(source, context, "helm", "valuesObject")
         assign(source.part("helm", "parameters"), context)

@@ -61,9 +61,7 @@ class Context:
         of_kind = (each for each in self.items if each.text_at("kind") == kind)
         return next((each for each in of_kind if each.text_at("metadata", "name") == name), None)
 
-    def file(
-        self, item: Item, name: str, *, optional: bool = False, words: Mapping[str, str] | None = None
-    ) -> Leaves:
+    def file(self, item: Item, name: str, *, optional: bool = False, words: Mapping[str, str] | None = None) -> Leaves:
         """The values in the file that ITEM calls NAME, WORDS filled in; what is missing is asked for, unless it is
         OPTIONAL."""
         own = {key: each if isinstance(each, str) else json.dumps(each) for key, each in self.variables.items()}
@@ -83,7 +81,9 @@ class Context:
         known, self.installer = self.installer, item
         if known is not None and known.where() != item.where():
             alike = known.text_at("kind") and known.text_at("kind") == item.text_at("kind")
-            self.installation.tell("several" if alike else "several commands", item.file, item.where(), first=known.where())
+            self.installation.tell(
+                "several" if alike else "several commands", item.file, item.where(), first=known.where()
+            )
         self.installation.installed = True
 
     def reading(self, item: Item) -> Item:
@@ -122,7 +122,7 @@ def held(item: Item, path: Path = ()) -> Iterator[Item]:
     if isinstance(data, str) and OBJECT.search(data):
         with contextlib.suppress(InputError):
             inner = [part for each in item.inner(*path) for part in expanded(each)]
-            yield from (each for each in inner if said_by(each.data) or each.text_at("kind") == "ConfigMap")
+            yield from (each for each in inner if each.text_at("kind"))
     for step, each in children(data):
         if said_by(each):
             yield item.part(*path, step)

@@ -14,7 +14,6 @@ from .context import CHART, Context
 from .hcl import plain
 from .releases import assign, given, values_from
 
-
 TARGET = {"kind": ("kind",), "name": ("metadata", "name")}
 """What a patch is for, and where it says that itself."""
 
@@ -51,9 +50,11 @@ def substitutes(items: Iterable[Item]) -> dict[str, str]:
     maps = {each.text_at("metadata", "name"): each.get("data") for each in items if each.text_at("kind") == "ConfigMap"}
     for item in items:
         inputs = item.get("spec", "inputs") if item.text_at("kind") == "ResourceSet" else None
-        for key in inputs[0] if isinstance(inputs, list) and inputs and isinstance(inputs[0], dict) else ():
-            if all(each.get(key) == inputs[0][key] for each in inputs):
-                found[f"inputs.{key}"] = plain(inputs[0][key])
+        sets = [each for each in inputs or [] if isinstance(each, dict)]
+        agreed = (
+            set.intersection(*({(key, plain(value)) for key, value in each.items()} for each in sets)) if sets else ()
+        )
+        found |= {f"inputs.{key}": value for key, value in agreed}
         build = item.get("spec", "postBuild") if item.text_at("apiVersion").startswith("kustomize.toolkit.") else None
         for each in [*((build or {}).get("substituteFrom") or []), {"": (build or {}).get("substitute")}]:
             data = maps.get(each.get("name")) if each.get("kind") == "ConfigMap" else each.get("")
@@ -68,9 +69,11 @@ def patched(items: list[Item], context: Context) -> list[Item]:
         for index, patch in enumerate(item.get("spec", "patches") or []):
             part = next(item.part("spec", "patches", index).inner("patch"), None)
             target = (patch.get("target") or {}) if isinstance(patch, dict) else {}
-            kind, name = (target.get(key) or part and part.text_at(*at) for key, at in TARGET.items())
+            kind, name = (target.get(key) or (part and part.text_at(*at)) for key, at in TARGET.items())
             for place, each in enumerate(made):
-                if each.text_at("kind") != kind or not re.fullmatch(str(name or ".*"), each.text_at("metadata", "name")):
+                if each.text_at("kind") != kind or not re.fullmatch(
+                    str(name or ".*"), each.text_at("metadata", "name")
+                ):
                     continue
                 try:
                     whole = each.get("spec", "chart") or kind != "HelmRelease"  # a patch of it is found in texts, too

@@ -1,7 +1,7 @@
 """Expressions of HCL as values, as far as the inputs tell them. Nothing is run, and no file is read here.
 
-What nobody says stays as it is written, in ${...}, so that it can be asked for; a file's text is a `Beside`, for whoever
-reads the values to follow.
+What nobody says stays as it is written, in ${...}, to be asked for; a file's text is a `Beside`, for whoever reads the
+values to follow.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import operator
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from textwrap import dedent
 from typing import TYPE_CHECKING, Any
 
@@ -26,10 +27,19 @@ if TYPE_CHECKING:
 
 _INSIDE = re.compile(r"(?<!\$)\$\{([^{}]*)\}")
 _OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
-    **{"==": operator.eq, "!=": operator.ne, "<": operator.lt, ">": operator.gt, "<=": operator.le},
-    **{">=": operator.ge, "+": operator.add, "-": operator.sub, "*": operator.mul},
-    **{"&&": lambda a, b: a and b, "||": lambda a, b: a or b},
+    **dict(
+        zip(
+            ("==", "!=", "<", ">", "<=", ">="),
+            (getattr(operator, each) for each in "eq ne lt gt le ge".split()),
+            strict=True,
+        )
+    ),
+    **dict(zip("+-*", (operator.add, operator.sub, operator.mul), strict=True)),
+    "&&": lambda a, b: a and b,
+    "||": lambda a, b: a or b,
 }
+Argument = Callable[[], Any]
+"""What an argument comes to, when it is asked for."""
 
 
 def _flat(data: Any) -> Iterator[Any]:
@@ -53,7 +63,9 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
     "format": lambda text, *each: text % each,
     "replace": lambda text, old, new: text.replace(old, new),
     **{name: getattr(str, name) for name in ("lower", "upper")},
-    **{"trimspace": str.strip, "trimprefix": str.removeprefix, "trimsuffix": str.removesuffix},
+    **dict(
+        zip(("trimspace", "trimprefix", "trimsuffix"), (str.strip, str.removeprefix, str.removesuffix), strict=True)
+    ),
     **dict.fromkeys(("tobool", "tonumber"), typed),
     "tostring": lambda each: each if unknown(each) else plain(each),
     **dict.fromkeys(("tolist", "toset", "tomap", "sensitive", "nonsensitive", "yamlencode", "jsonencode"), lambda x: x),
@@ -217,26 +229,30 @@ class Evaluator:
             if not condition or typed(inner.of(next(trees(condition[0])))) is True:
                 yield inner
 
+    def arguments(self, node: Node) -> dict[str, Argument]:
+        """The arguments of the block NODE by name."""
+        inner = [each for each in trees(last(node)) if each.data == "attribute"]
+        return {self.key(next(trees(each))): partial(self.of, last(each)) for each in inner}
+
     def body(self, node: Node) -> dict[str, Any]:
         """The arguments of the body NODE, and its blocks in lists; what is dynamic made of what it is for."""
         made: dict[str, Any] = {}
         for each in trees(node):
             name, *rest = trees(each)
-            word = self.key(name)
+            kind = word = self.key(name)
             if each.data == "attribute":
                 made[word] = self.of(rest[0])
-            elif word == "dynamic":
+                continue
+            inner = last(each)
+            if word == "dynamic":
                 kind = str(self.of(rest[0]))
-                made.setdefault(kind, []).extend(self.dynamic(kind, rest[-1]))
-            else:
-                made.setdefault(word, [])
-                if isinstance(made[word], list):
-                    made[word].append(self.body(rest[-1]))
+            blocks = self.dynamic(kind, inner) if word == "dynamic" else [self.body(inner)]
+            made[kind] = [*(made[kind] if isinstance(made.get(kind), list) else []), *blocks]
         return made
 
     def dynamic(self, kind: str, node: Node) -> Iterator[Any]:
         """The blocks of KIND that the dynamic block NODE makes; as it is written where that isn't known."""
-        parts = {self.key(next(trees(each))): [*trees(each)][-1] for each in trees(node)}
+        parts = {self.key(next(trees(each))): last(each) for each in trees(node)}
         source = self.of(parts["for_each"]) if "for_each" in parts else ""
         name = str(self.of(parts["iterator"])).strip("${}") if "iterator" in parts else kind
         if "content" not in parts or not isinstance(source, dict | list):
@@ -259,8 +275,15 @@ def trees(node: Node) -> Iterator[Node]:
     return (each for each in node.children if not isinstance(each, str) and each.data != "new_line_or_comment")
 
 
+def last(node: Node) -> Node:
+    """The last part of NODE: the body of a block, the value of an argument."""
+    return [*trees(node)][-1]
+
+
 def blocks(tree: Node) -> Iterator[tuple[list[str], Node]]:
     """The words before each block and argument at the top of TREE, and what it is."""
     for each in trees(tree):
-        words = [str(next(trees(part), part).children[0]) for part in trees(each) if part.data in {"identifier", "string"}]
+        words = [
+            str(next(trees(part), part).children[0]) for part in trees(each) if part.data in {"identifier", "string"}
+        ]
         yield words, each

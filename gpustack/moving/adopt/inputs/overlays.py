@@ -33,7 +33,7 @@ MOST = 16 * 1024 * 1024
 
 def is_overlay(item: Item) -> bool:
     """Whether ITEM is a kustomization.yaml, which may lack its kind."""
-    return PurePath(item.file).stem.lower() == "kustomization" and isinstance(item.data, dict)
+    return PurePath(item.file).stem.lower() == "kustomization" and isinstance(item.data, dict) and item.outer is None
 
 
 def overlay(item: Item, context: Context) -> None:
@@ -65,7 +65,10 @@ def build(context: Context) -> None:
 def needs(item: Item, context: Context) -> bool:
     """Whether ITEM says anything of which more has to be known than its files, and those of folders that it names, as
     they stand."""
-    home, inner = _path(item, context).parent, {_path(each, context).parent: each for each in context.items if is_file(each, context)}
+    home, inner = (
+        _path(item, context).parent,
+        {_path(each, context).parent: each for each in context.items if is_file(each, context)},
+    )
     for name in map(str, item.get("resources") or []):
         path = Path(os.path.normpath(home / name))
         if path in inner and path != home:

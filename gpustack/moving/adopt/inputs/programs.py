@@ -59,10 +59,9 @@ class Reader:
                 made.append(float(word) if "." in word else int(word))
             elif word in _CONSTANTS or word in self.known:
                 made.append(_CONSTANTS.get(word, self.known.get(word)))
-        first, words = self.tokens[start], self.text[self.tokens[start].start() : self.tokens[self.at - 1].end()]
-        if made and (self.at == start + 1 or first[0] in _PAIRS and len(made) == 1 or isinstance(made[-1], dict)):
-            return made[-1]
-        if made and isinstance(made[-1], list) and words.endswith("]") and not first[0] == ".":
+        words = self.text[self.tokens[start].start() : self.tokens[self.at - 1].end()]
+        whole = made and (self.at == start + 1 or isinstance(made[-1], dict) or (len(made) == 1 and words[0] == "["))
+        if whole or (made and isinstance(made[-1], list) and words.endswith("]") and "." not in words[:1]):
             return made[-1]
         if made and isinstance(made[-1], list) and len(made[-1]) == 1 and _PLAIN.fullmatch(words.partition("(")[0]):
             return made[-1][0]
@@ -86,7 +85,12 @@ class Reader:
         inner = [each for each in items if isinstance(each, dict)]
         more = {f"...{index}": each for index, each in enumerate(items) if str(each).startswith("${...")}
         charts = [each for each in items if isinstance(each, str) and chart_named(each)]
-        return {**pairs, **more, **({"chart": charts[-1]} if charts and "chart" not in pairs else {}), **dict(*inner[:1])}
+        return {
+            **pairs,
+            **more,
+            **({"chart": charts[-1]} if charts and "chart" not in pairs else {}),
+            **dict(*inner[:1]),
+        }
 
 
 def spelt(text: str) -> str:
@@ -100,12 +104,13 @@ def spelt(text: str) -> str:
 def read_of(text: str, answers: Mapping[str, str]) -> Reader:
     """A reader of TEXT, which knows the names that are set once, to what is written out."""
     reader = Reader(text, [each for each in _TOKEN.finditer(text) if not each["skip"]], answers)
-    set_to: dict[str, list[Any]] = {}
-    for at, token in enumerate(reader.tokens[:-2]):
-        if token["name"] and reader.tokens[at + 1][0] in {"=", ":="}:
+    set_to, words = dict[str, list[Any]](), [each[0] for each in reader.tokens]
+    for at, (before, token, sign) in enumerate(zip(["", *words], reader.tokens, words[1:], strict=False)):
+        if token["name"] and sign in {"=", ":="} and before not in {"(", ","}:  # not an argument by name
             reader.at = at + 2
             set_to.setdefault(token[0], []).append(reader.value())
-    reader.known = {name: each[0] for name, each in set_to.items() if len(each) == 1 and not str(each[0]).startswith("$")}
+    reader.at, once = 0, {name: each[0] for name, each in set_to.items() if len(each) == 1}
+    reader.known = {name: each for name, each in once.items() if not str(each).startswith("${")}
     return reader
 
 

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import PurePath
 from typing import Any
 
-from gpustack.model import InputError, Location, Path, children, dotted
+from gpustack.model import Location, Path, children, dotted
 from gpustack.policy.loading.foreign import is_values
 
 from ..documents import Beside, Item
@@ -23,7 +23,10 @@ from .context import CHART, Context, chart_named, said_by, words
 from .objects import CERTIFIED, OPERATOR
 from .sets import pairs, put, typed, unknown
 
-_ONE = re.compile(r"\{\{-?\s*(\w+)\s*(?:\|(?:(?!\{\{).)*)?\}\}")
+_ONE = re.compile(
+    r"\{\{-?\s*(\w+)\s*(?:\|\s*(?:bool|int|string|lower|trim|quote|(?:to|from)_\w+|default\([^|]*\))\s*)*\}\}"
+)
+"""A variable of Ansible's, through filters that leave it what it is."""
 _FILE = re.compile(r"[^'\"\n]*\.(?:ya?ml|json)(?:\.\w+)?|.*['\"]([^'\"\n]+\.(?:ya?ml|json|j2|tpl)(?:\.\w+)?)['\"].*")
 _UNDER = re.compile(rf".*{CHART}(?:-(?:addon|config|helm-config))?")
 RANKS = ("refs", "files", "values", "sets", "unread")
@@ -45,7 +48,11 @@ def releases(item: Item, path: Path = ()) -> Iterator[Item]:
     data = item.get(*path)
     if said_by(data):
         return
-    if isinstance(data, dict) and named(data, path[-1:]) and any(is_word(each, "versions", *RANKS[:-1]) for each in data):
+    if (
+        isinstance(data, dict)
+        and named(data, path[-1:])
+        and any(is_word(each, "versions", *RANKS[:-1]) for each in data)
+    ):
         yield item.part(*path)
         return
     for step, _ in children(data):
@@ -57,7 +64,9 @@ def named(data: Mapping[Any, Any], under: Path) -> bool:
     """Whether DATA, which stands UNDER a key, are about the operator's chart, by what they call it or by that key."""
     if {"dependencies", "manifest"} & set(data):
         return False
-    module = "/" in str(data.get("source", "")) and "chart" not in data  # of Terraform: its version and its name are its own
+    module = (
+        "/" in str(data.get("source", "")) and "chart" not in data
+    )  # of Terraform: its version and its name are its own
     if any(names(each) for key, each in data.items() if is_word(key, "charts") and not (module and key == "name")):
         return True
     key = str(under[0]).replace("_", "-") if under else ""
@@ -68,12 +77,13 @@ def names(chart: Any) -> bool:
     """Whether CHART is the operator's, by its name or a section that has it."""
     if isinstance(chart, dict):
         inner = (chart.get("metadata"), chart)
-        return any(isinstance(each, dict) and chart_named(str(each.get("name", ""))) for each in inner)
+        called = (str(each.get("name", each.get("refName"))) for each in inner if isinstance(each, dict))
+        return any(chart_named(each) or chart_named(each.partition(".")[0]) for each in called)
     return chart_named(str(chart)) or str(chart) in OPERATOR
 
 
 def sayings(data: Any, path: Path = ()) -> Iterator[tuple[str, Path]]:
-    """Where DATA, which stand at PATH, say anything of values, with the rank of it. A selector's `values` are others."""
+    """Where DATA, which stand at PATH, say anything of values, with the rank of it. Those of a selector are others."""
     for step, each in children(data) if not (isinstance(data, dict) and {"key", "operator"} <= set(data)) else ():
         at = (*path, step)
         rank = next((rank for rank in RANKS[:-1] if is_word(step, rank)), "") if isinstance(step, str) else ""
@@ -164,7 +174,7 @@ def first(data: Any, kind: str) -> str:
 def take(item: Item, found: list[tuple[str, Path]], context: Context) -> None:
     """Take what is said in ITEM of values at the places FOUND, the weakest first. Of kustomize `valuesMerge` says
     whether values win over files."""
-    order = {rank: place for place, rank in enumerate(RANKS)}
+    order: dict[str, float] = {rank: place for place, rank in enumerate(RANKS)}
     if item.get("valuesMerge") == "merge":
         order["files"] = order["values"] + 0.5
     for rank, path in sorted(found, key=lambda each: order[each[0]]):
@@ -176,8 +186,8 @@ def take(item: Item, found: list[tuple[str, Path]], context: Context) -> None:
         elif rank == "unread":
             data = f"{path[-1]} of the release"
             context.installation.tell("not known", dotted(path), part.where(), data=data)
-        elif rank == "values" and not is_word(path[-1], "values") and is_values({path[-1]: None}):
-            context.take({path[-1:] + below: said for below, said in part.leaves().items()})
+        elif rank == "values" and not is_word(path[-1], "values") and is_values({str(path[-1]): None}):
+            context.take({(path[-1], *below): said for below, said in part.leaves().items()})
         elif rank == "values" or item.get("valuesMerge") != "replace":
             given(part, context, file=rank == "files")
 
@@ -190,7 +200,11 @@ def given(item: Item, context: Context, *path: str | int, file: bool = False) ->
     elif isinstance(data, dict) and all("." in str(key) and not isinstance(each, dict) for key, each in data.items()):
         assign(part, context)
     elif isinstance(data, dict):
-        context.take(part.leaves())
+        context.take(
+            from_objects(part, context)
+            if {plain(key) for key in data} <= {"secretref", "configmapref"}
+            else part.leaves()
+        )
     elif isinstance(data, list):
         for index in range(len(data)):
             given(part, context, index, file=file)
@@ -239,7 +253,9 @@ def assigned(data: Any) -> Iterator[tuple[str, Any, bool]]:
     elif isinstance(data, dict):
         yield from ((*each, False) for each in data.items())
     for each in data if isinstance(data, list) else ():
-        whole = isinstance(each, dict) and (each.get("type", each.get("value_type")) == "string" or "forceString" in each)
+        whole = isinstance(each, dict) and (
+            each.get("type", each.get("value_type")) == "string" or "forceString" in each
+        )
         if not isinstance(each, dict):
             yield from assigned(str(each))
         elif each.get("value") is not None:  # Ansible's has name=value in it

@@ -49,7 +49,11 @@ def patched(data: Any, patch: Any) -> Any:
         return {key: each for key, each in {**base, **merged}.items() if each is not None}
     for each in patch if isinstance(patch, list) else [patch]:
         steps = str(each.get("path", "")).split("/")[1:] if isinstance(each, dict) else []
-        if not steps or each.get("op") not in {"add", "replace"} or any(step == "-" or step.isdigit() for step in steps):
+        if (
+            not steps
+            or each.get("op") not in {"add", "replace"}
+            or any(step == "-" or step.isdigit() for step in steps)
+        ):
             raise ValueError(f"{each} is not a patch that is read here")
         keys = [step.replace("~1", "/").replace("~0", "~") for step in steps]
         data = within(data, tuple(keys), each.get("value"))

@@ -17,7 +17,7 @@ from gpustack.catalog import _data
 from gpustack.model import InputError, Location, Path, children
 from gpustack.text.read import value as parse
 
-from ..documents import COMMAND, Item, documents, filled
+from ..documents import COMMAND, HEREDOC, Item, documents, filled
 from ..installation import Leaves, Said, lay, leaves_of
 from . import sets
 from .context import CHART, Context, words
@@ -52,7 +52,10 @@ def recognised(item: Item) -> bool:
 def scripts(item: Item) -> Iterator[tuple[Location, str]]:
     """The texts in ITEM that may hold commands, with their places: of YAML each scalar, and lists of words."""
     if isinstance(item.data, str):
-        yield Location(item.file, 1), made(item.text) if "$(call " in item.text or "$(foreach " in item.text else item.text
+        yield (
+            Location(item.file, 1),
+            made(item.text) if "$(call " in item.text or "$(foreach " in item.text else item.text,
+        )
     else:
         yield from ((item.where(*path), text) for path, text in texts(item.data) if COMMAND.search(text))
 
@@ -65,7 +68,9 @@ def made(text: str) -> str:
     def one(match: re.Match[str]) -> str:
         first, *more = match[2].split(",")
         if match[1] == "call":
-            return re.sub(r"\$\((\d)\)", lambda at: [first, *more, *[""] * 9][int(at[1])].strip(), macros.get(first, match[0]))
+            return re.sub(
+                r"\$\((\d)\)", lambda at: [first, *more, *[""] * 9][int(at[1])].strip(), macros.get(first, match[0])
+            )
         words = re.sub(r"\$\((\w+)\)", lambda name: lists.get(name[1], name[0]), more[0]).split()
         return " ".join(more[1].replace(f"$({first.strip()})", word) for word in words)
 
@@ -211,19 +216,28 @@ def command(line: list[str], item: Item, where: Location, context: Context) -> N
 
 
 def values(names: str, item: Item, context: Context) -> Leaves:
-    """The values in the files NAMES: those that the page ITEM shows below a file's name, else what lies beside it. A
-    heredoc's documents are items already."""
+    """The values in the files NAMES: those that ITEM shows itself, else what lies beside it."""
     made: Leaves = {}
-    written = [line for line in item.text.splitlines() if "<<" in line]
     for name in names.split(","):
-        fence = re.search(_FENCE.format(name=re.escape(name)), item.text, re.MULTILINE | re.DOTALL)
-        if fence:
-            start = "\n" * item.text.count("\n", 0, fence.start(1))
-            for each in documents(start + fence[1], item.file):
+        found = list(shown(name, item))
+        for start, text in found:
+            above = "\n" * item.text.count("\n", 0, start)
+            for each in documents(above + filled(text, context.reader.answers), item.file):
                 lay(made, each.leaves())
-        elif name != "-" and not any(name in line for line in written):
+        if name != "-" and not found:
             lay(made, context.file(Item(item.file, "", {}), name))
     return made
+
+
+def shown(name: str, item: Item) -> Iterator[tuple[int, str]]:
+    """What ITEM shows of the file NAME, and where: below its name on a page, or in a heredoc. Those of a plain text are
+    items already."""
+    if fence := re.search(_FENCE.format(name=re.escape(name)), item.text, re.MULTILINE | re.DOTALL):
+        yield fence.start(1), fence[1]
+    for match in HEREDOC.finditer(item.text):
+        line = item.text[item.text.rfind("\n", 0, match.start()) + 1 : match.start(2)]
+        if name in line:
+            yield match.start(2), "" if isinstance(item.data, str) else match[2]
 
 
 def assign(flag: str, text: str, where: Location, context: Context) -> None:

@@ -16,12 +16,12 @@ from typing import TYPE_CHECKING, Any
 from gpustack.model import InputError, Location
 
 from ..documents import HCL, Item, Reader
-from .hcl import Evaluator, blocks, trees
+from .hcl import Argument, Evaluator, blocks, last, trees
 
 if TYPE_CHECKING:
     from .hcl import Node
 
-DECLARED = {"variable", "locals", "output", "provider", "terraform", "data", "moved", "import", "check"}
+DECLARED = {"variable", "locals", "output", "provider", "terraform", "data"}
 """Blocks that make nothing."""
 
 
@@ -44,11 +44,12 @@ def tree(item: Item) -> Node:
 
 @dataclass
 class Folder:
-    """The files of one folder, which are one module: what its variables and locals say, by their names in it."""
+    """The files of one folder, which are one module: what its variables and locals are made of, by their names in it,
+    the arguments of who calls it, and what is given in .tfvars."""
 
     reader: Reader
-    named: dict[str, tuple[Evaluator, Node]] = field(default_factory=dict)
-    calls: list[tuple[Evaluator, Node]] = field(default_factory=list)
+    named: dict[str, Argument] = field(default_factory=dict)
+    calls: list[Mapping[str, Argument]] = field(default_factory=list)
     given: dict[str, Any] = field(default_factory=dict)
     busy: set[str] = field(default_factory=set)
 
@@ -62,55 +63,40 @@ class Folder:
             return answers[told[0]]
         if root == "var" and name in self.given:
             return self.given[name]
-        if full in self.busy or root not in {"var", "local"}:
+        if full in self.busy:
             return written
         self.busy.add(full)
-        try:
-            said = [each for one in self.calls if (each := argument(*one, name)) is not None] if root == "var" else []
-            if not said and full in self.named:
-                evaluator, node = self.named[full]
-                said = [evaluator.of(node)]
-        finally:
-            self.busy.discard(full)
+        calls = [each[name]() for each in self.calls if name in each] if root == "var" else []
+        said = calls or [each() for each in [self.named.get(full)] if each]
+        self.busy.discard(full)
         return said[0] if said and all(each == said[0] for each in said) else written
-
-
-def argument(evaluator: Evaluator, node: Node, name: str) -> Any:
-    """What the argument NAME of the block NODE comes to, None where it isn't there."""
-    for each in trees([*trees(node)][-1]):
-        if each.data == "attribute" and evaluator.key(next(trees(each))) == name:
-            return evaluator.of([*trees(each)][-1])
-    return None
 
 
 def evaluated(items: Sequence[Item], reader: Reader) -> Iterator[Item]:
     """What the blocks of the files of Terraform among ITEMS come to."""
-    files = [(each, tree(each)) for each in items if recognised(each)]
     folders: Mapping[str, Folder] = defaultdict(lambda: Folder(reader))
     made: list[tuple[Item, Evaluator, Node]] = []
-    for item, root in files:
+    for item in (each for each in items if recognised(each)):
         home = os.path.normpath(PurePath(item.file).parent)
         folder = folders[home]
         evaluator = Evaluator(item.text, folder.look, answers=reader.answers)
-        for words, node in blocks(root):
+        for words, node in blocks(tree(item)):
+            parts = evaluator.arguments(node)
             if item.file.endswith(".tfvars"):
-                folder.given[words[0]] = evaluator.of([*trees(node)][-1])
-            elif words[0] == "variable":
-                body = [each for each in trees([*trees(node)][-1]) if evaluator.key(next(trees(each))) == "default"]
-                folder.named |= {f"var.{words[-1]}": (evaluator, [*trees(each)][-1]) for each in body}
+                folder.given[words[0]] = evaluator.of(last(node))
+            elif words[0] == "variable" and "default" in parts:
+                folder.named[f"var.{words[-1]}"] = parts["default"]
             elif words[0] == "locals":
-                parts = [[*trees(each)] for each in trees([*trees(node)][-1])]
-                folder.named |= {f"local.{evaluator.key(key)}": (evaluator, value) for key, value in parts}
-            elif words[0] == "module" and isinstance(source := argument(evaluator, node, "source"), str):
-                folders[os.path.normpath(os.path.join(home, source))].calls.append((evaluator, node))
+                folder.named |= {f"local.{name}": value for name, value in parts.items()}
+            elif words[0] == "module" and "source" in parts:
+                folders[os.path.normpath(PurePath(home, str(parts["source"]())))].calls.append(parts)
             if words[0] not in DECLARED and not item.file.endswith(".tfvars"):
                 made.append((item, evaluator, node))
     given = {key: value for folder in folders.values() for key, value in folder.given.items()}
     for folder in folders.values():
-        folder.given = {**({} if folder.calls else given), **folder.given}
+        folder.given = folder.given if folder.calls else given
     for item, evaluator, node in made:
-        body = [*trees(node)][-1]
-        data = evaluator.body(body) if node.data == "block" else evaluator.of(body)
+        data = evaluator.body(last(node)) if node.data == "block" else evaluator.of(last(node))
         if isinstance(data, dict):
             yield Item(item.file, item.text, data, line=node.meta.line)
 
