@@ -232,8 +232,11 @@ def text(part: Item, context: Context) -> None:
     elif named := _FILE.fullmatch(part.data.strip()):
         context.take(context.file(part, named[1] or named[0].strip()))
     else:
-        case, key = "not known" if unknown(part.data) else "filled in", str((part.at or ("values",))[-1])
-        context.installation.tell(case, key, part.where(), text=repr(part.data), data=f"{part.data:.80}")
+        key = str((part.at or ("values",))[-1])
+        if unknown(part.data):
+            context.installation.tell("not known", key, part.where(), data=f"{part.data:.80}")
+        else:
+            context.installation.tell("filled in", key, part.where(), text=repr(part.data))
 
 
 def assign(part: Item, context: Context, *, text: bool = False) -> None:
