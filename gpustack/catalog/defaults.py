@@ -18,14 +18,9 @@ class Rule(NamedTuple):
 @functools.cache
 def rules() -> tuple[Rule, ...]:
     """All defaults, as the data file has them. Read only."""
-    return tuple(
-        Rule("where", rule["where"], rule["spec"])
-        if "where" in rule
-        else Rule("each", rule["each"], rule["spec"])
-        if "each" in rule
-        else Rule("", "", rule["spec"])
-        for rule in _data.load("defaults")
-    )
+    kinds: tuple[Literal["", "where", "each"], ...] = ("where", "each", "")
+    said = ((next(kind for kind in kinds if kind in {"", *rule}), rule) for rule in _data.load("defaults"))
+    return tuple(Rule(kind, rule.get(kind, ""), rule["spec"]) for kind, rule in said)
 
 
 @functools.cache

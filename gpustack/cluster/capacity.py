@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from ..api import keys
-from ..catalog import gpus, kubevirt, vgpu
+from ..catalog import gpus, vgpu
 from ..catalog.mig import IllegalProfile, UnknownProfile, resource_name
 from ..policy.language import images
 from .mig_layouts import Group
@@ -220,7 +220,7 @@ def _passthrough(pool: Pool) -> Counts:
     _offered(pool.cluster)
     if product is None or len(product.pci_ids) != 1:
         raise _Unknown("gpuProduct isn't known, and the device plugin for KubeVirt names GPUs by their PCI id")
-    return {kubevirt.pci_resource(product.pci_ids[0]): pool.said.gpusPerNode}
+    return {vgpu.pci_resource(product.pci_ids[0]): pool.said.gpusPerNode}
 
 
 def _vgpus(pool: Pool) -> Counts:
@@ -234,7 +234,7 @@ def _vgpus(pool: Pool) -> Counts:
     names = spec.kubevirt.vgpuNames if spec.kubevirt else {}
     for vgpu_type, each, devices in _vgpu_types(elements, product):
         number = pool.said.gpusPerNode if devices is None else devices
-        resource = kubevirt.vgpu_resource(kubevirt.vgpu_name(vgpu_type, product, names))
+        resource = vgpu.vgpu_resource(vgpu.vgpu_name(vgpu_type, product, names))
         counts[resource] = None if number is None else (counts.get(resource) or 0) + each * number
     return counts
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ..catalog import gpus, kubevirt, vgpu
+from ..catalog import gpus, vgpu
 
 if TYPE_CHECKING:
     from ..policy.language.sandbox import PermittedDevice
@@ -18,15 +18,15 @@ if TYPE_CHECKING:
 
 def pci_devices(product: gpus.Product) -> list[tuple[str, str]]:
     """(PCI id, resource) of the boards of PRODUCT, passed through."""
-    return [(kubevirt.pci_selector(device), kubevirt.pci_resource(device)) for device in product.pci_ids]
+    return [(vgpu.pci_selector(device), vgpu.pci_resource(device)) for device in product.pci_ids]
 
 
 def mediated_devices(pool: Pool) -> list[tuple[str, str]]:
     """(name, resource) of the vGPU types of nodes of POOL; none where they aren't known."""
     section, elements = pool.spec.kubevirt, (pool.cluster.vgpu_sets or {}).get(pool.vgpu_set, ())
     own = section.vgpuNames if section else {}
-    names = [kubevirt.vgpu_name(each, pool.product, own) for each in vgpu.types(elements, pool.product)]
-    return [(name, kubevirt.vgpu_resource(name)) for name in names]
+    names = [vgpu.vgpu_name(each, pool.product, own) for each in vgpu.types(elements, pool.product)]
+    return [(name, vgpu.vgpu_resource(name)) for name in names]
 
 
 def permitted(cluster: Cluster) -> frozenset[str] | None:
@@ -52,9 +52,9 @@ def absent(cluster: Cluster) -> frozenset[str]:
     if section is None or not cluster.pools or cluster.kata or any(pool.resources is None for pool in machines):
         return frozenset()
     ours, had = cluster.offered_to_kubevirt, {name for pool in machines for name in pool.resources or ()}
-    boards = {kubevirt.pci_selector(device) for product in gpus.products() for device in gpus.product(product).pci_ids}
+    boards = {vgpu.pci_selector(device) for product in gpus.products() for device in gpus.product(product).pci_ids}
     listed: list[tuple[str, PermittedDevice]]
-    listed = [(kubevirt.pci_resource(one.selector[5:]), one) for one in section.pciDevices if one.selector in boards]
-    listed += [(kubevirt.vgpu_resource(one.name), one) for one in section.mediatedDevices]
+    listed = [(vgpu.pci_resource(one.selector[5:]), one) for one in section.pciDevices if one.selector in boards]
+    listed += [(vgpu.vgpu_resource(one.name), one) for one in section.mediatedDevices]
     away = (one for formed, one in listed if formed not in had and (ours or not one.externalResourceProvider))
     return frozenset(one.resourceName for one in away)

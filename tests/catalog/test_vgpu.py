@@ -7,7 +7,7 @@ import re
 import pytest
 import yaml
 
-from gpustack.catalog import gpus, kubevirt, releases, texts, vgpu
+from gpustack.catalog import gpus, releases, texts, vgpu
 
 ADDED = (
     "B300X-1-34C B300X-1-34CME B300X-1-67C B300X-2-67C B300X-3-135C B300X-4-135C B300X-7-269C B300X-269C "
@@ -95,17 +95,15 @@ def test_no_configuration(text: str) -> None:
 )
 def test_resources_of_gpus(device: str, resource: str) -> None:
     """As the plugin forms them from its list; a GPU that the list lacks is called by its id in small letters."""
-    assert kubevirt.pci_resource(device) == resource
-    assert kubevirt.pci_selector(device) == f"10DE:{device.upper()}"
+    assert vgpu.pci_resource(device) == resource
+    assert vgpu.pci_selector(device) == f"10DE:{device.upper()}"
 
 
 def test_every_resource_is_a_name_that_kubernetes_takes() -> None:
     """63 characters behind the domain at most, and the letters of a label."""
     for name in gpus.products():
         for device in gpus.product(name).pci_ids:
-            assert re.fullmatch(
-                r"nvidia\.com/[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?", kubevirt.pci_resource(device)
-            )
+            assert re.fullmatch(r"nvidia\.com/[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?", vgpu.pci_resource(device))
 
 
 @pytest.mark.parametrize(
@@ -125,6 +123,6 @@ def test_every_resource_is_a_name_that_kubernetes_takes() -> None:
 )
 def test_names_of_vgpu_types(product: str | None, vgpu_type: str, name: str, resource: str) -> None:
     """GRID up to Turing and NVIDIA after, with the product where the driver says it; blanks become underscores."""
-    assert kubevirt.vgpu_name(vgpu_type, gpus.product(product) if product else None, {}) == name
-    assert kubevirt.vgpu_resource(name) == resource
-    assert kubevirt.vgpu_name(vgpu_type, None, {vgpu_type: "mine"}) == "mine"
+    assert vgpu.vgpu_name(vgpu_type, gpus.product(product) if product else None, {}) == name
+    assert vgpu.vgpu_resource(name) == resource
+    assert vgpu.vgpu_name(vgpu_type, None, {vgpu_type: "mine"}) == "mine"

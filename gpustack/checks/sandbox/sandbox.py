@@ -5,7 +5,7 @@ have, files and images of the vGPU managers, and what KubeVirt is told of the de
 import re
 from collections.abc import Iterator
 
-from ...catalog import gpus, kubevirt, vgpu
+from ...catalog import gpus, vgpu
 from ...catalog._lookup import nearest
 from ...cluster.mig_layouts import text_of
 from ...cluster.pool import Pool
@@ -221,9 +221,9 @@ def nvidia_devices(spec: ClusterPolicySpec) -> Iterator[tuple[str, str, str, boo
     for index, pci in enumerate(section.pciDevices):
         vendor, _, device = pci.selector.partition(":")
         if vendor == gpus.VENDOR:
-            formed = kubevirt.pci_resource(device) if kubevirt.known(device) else pci.resourceName
+            formed = vgpu.pci_resource(device) if vgpu.permitted(device) else pci.resourceName
             yield f"spec.kubevirt.pciDevices[{index}]", pci.resourceName, formed, pci.externalResourceProvider
     for index, mediated in enumerate(section.mediatedDevices):
         if mediated.name.startswith(("NVIDIA ", "GRID ")):
-            formed, external = kubevirt.vgpu_resource(mediated.name), mediated.externalResourceProvider
+            formed, external = vgpu.vgpu_resource(mediated.name), mediated.externalResourceProvider
             yield f"spec.kubevirt.mediatedDevices[{index}]", mediated.resourceName, formed, external
