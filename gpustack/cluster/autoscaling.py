@@ -15,10 +15,12 @@ from typing import TYPE_CHECKING, Any
 
 from ..api.keys import ARCH, GPU
 from ..catalog import _data, node_labels, time_zones
+from ..policy.language import reconciler
+from ..policy.language.node_pools import Taint
 
 if TYPE_CHECKING:
     from ..policy.language.autoscaling import Karpenter, NodeGroup
-    from ..policy.language.node_pools import Taint, Window
+    from ..policy.language.node_pools import Window
     from .pool import Pool
 
 INSTANCE = "node.kubernetes.io/instance-type"
@@ -70,9 +72,6 @@ def node_class(pool: Pool, said: Karpenter) -> dict[str, str]:
 
 def startup_taints(pool: Pool) -> list[Taint]:
     """The taints with which nodes of POOL come up, until the reconciler or the Node Readiness Controller takes them."""
-    from ..policy.language import reconciler
-    from ..policy.language.node_pools import Taint
-
     taints = list[Taint]()
     if pool.spec.reconciler and reconciler.runs(pool.spec):
         taints += pool.spec.reconciler.startupTaints

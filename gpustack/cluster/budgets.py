@@ -1,18 +1,18 @@
 """How fast nodes may be taken out of service: `upgradePolicy` of a pool's driver, and the pool's own `upgrade`.
 
-What a pool says replaces what the driver says; over all
-pools together `Cluster.fleet` holds, as the operator's limits hold for a cluster.
+What a pool says replaces what the driver says; over all pools together `Cluster.fleet` holds, as the operator's limits
+hold for a cluster.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
+from ..policy.language.driver import UpgradePolicy
 
-    from ..policy.language.driver import UpgradePolicy
+if TYPE_CHECKING:
     from ..policy.language.node_pools import Window
     from .pool import Pool
     from .resolve import Cluster
@@ -71,20 +71,12 @@ def budget(pool: Pool) -> Budget:
 
 def fleet(cluster: Cluster) -> Fleet:
     """The limits of the section `driver`; of `drivers`, each of which has its own, what they allow together."""
-    from ..policy.language.driver import UpgradePolicy
-
-    spec = cluster.spec
-    if not cluster.listed:
-        return _fleet([spec.driver.upgradePolicy])
-    used = {pool.driver.number for pool in cluster.pools if pool.driver is not None}
-    policies = [driver.upgradePolicy for number, driver in enumerate(spec.drivers) if number in used]
-    return _fleet(policies or [UpgradePolicy()])
-
-
-def _fleet(policies: Sequence[UpgradePolicy]) -> Fleet:
+    policies = [cluster.spec.driver.upgradePolicy]
+    if cluster.listed:
+        used = {pool.driver.number for pool in cluster.pools if pool.driver is not None}
+        policies = [driver.upgradePolicy for number, driver in enumerate(cluster.spec.drivers) if number in used]
+        policies = policies or [UpgradePolicy()]
     slots, shares = [each.maxParallelUpgrades for each in policies], [each.maxUnavailable for each in policies]
     percent = [int(share[:-1]) for share in shares if isinstance(share, str)]
-    return Fleet(
-        0 if 0 in slots else sum(slots),
-        f"{max(percent)}%" if percent else sum(share for share in shares if isinstance(share, int)),
-    )
+    together = sum(share for share in shares if isinstance(share, int))
+    return Fleet(0 if 0 in slots else sum(slots), f"{max(percent)}%" if percent else together)

@@ -39,8 +39,7 @@ def lacking(cluster: Cluster, have: Mapping[str, str] | None) -> list[str]:
     """The metrics that the dashboards of CLUSTER read and nobody serves there; the exporter's list is what it HAS, with
     types, None where nobody knows.
     """
-    said = cluster.spec.dashboards
-    rules = list(alerts.rules(cluster))
+    said, rules = cluster.spec.dashboards, list(alerts.rules(cluster))
     recorded = {f"gpustack:{name}" for rule in rules for name in rule.alert.records}
     fields = counters(cluster) if cluster.stack.dcgmExporter.enabled else ()
 

@@ -123,8 +123,8 @@ def driver_of(pool: Pool) -> NodeDriver | None:
     source = pool.cluster.drivers_by
     if source == "list":
         default = [number for number, driver in enumerate(pool.spec.drivers) if is_default(pool.spec, driver)]
-        numbers = [*pool.claims, *default]
-        return listed(pool, numbers[0]) if numbers else None
+        every = [*pool.claims, *default]
+        return listed(pool, every[0]) if every else None
     return overridden(pool) if source == "section" and pool.workload == "container" else None
 
 

@@ -66,9 +66,7 @@ EFFECTS = {
 
 
 def _named(value: Any, path: Path) -> Iterator[tuple[Path, str, Any]]:
-    """The resources of NVIDIA that VALUE, which stands at PATH, names as keys, in lists or under `name`; and how many,
-    where that is said.
-    """
+    """The resources of NVIDIA that VALUE, at PATH, names as keys, in lists or under `name`; and how many, if said."""
     number = value.get("nominalQuota") if isinstance(value, dict) else None
     for key, item in children(value):
         if _resource(key) and not isinstance(item, dict | list):

@@ -210,9 +210,7 @@ def concerned(body: Body) -> bool:
 def findings(
     body: Body, pods: Iterable[tuple[Path, dict[str, Any], bool]], offer: Offer, others: Others = ALONE
 ) -> Iterator[Finding]:
-    """What all rules over tenants' manifests say about BODY, which has the PODS (`pods_in`), in a cluster that offers
-    OFFER, beside the OTHERS of its run.
-    """
+    """What rules over tenants' manifests say about BODY with PODS (`pods_in`), by OFFER, beside OTHERS of its run."""
     for rule in rules_over("manifest"):
         yield from rule.findings(TenantObject(body, offer, others))
     for tenant in tenants_of(body, pods, offer):

@@ -31,9 +31,7 @@ class Off(NamedTuple):
 
 
 def off(merged: Merged, path: Path, others: Mapping[str, Sequence[Off]]) -> Off | None:
-    """What the value at PATH is in that is off: one of OTHERS (see `others_of`), or the outermost section whose own
-    switch is off; None where it counts.
-    """
+    """What is off and has the value at PATH in it: one of OTHERS (`others_of`), or the outermost section; else None."""
     for reason in others.get(str(path[0]), ()):
         if path[: len(reason.path)] == reason.path and path != ("driver", "useNvidiaDriverCRD"):
             return reason

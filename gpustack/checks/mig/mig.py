@@ -51,8 +51,8 @@ def _too_large(cut: Cut) -> Iterator[Hit]:
     written = ", ".join(f"{name}: {count}" for name, count in part.items())
     wanted = ",".join(f"{name}={count}" for name, count in part.items())
     path = cut.path + (f"[{cut.own}].layout" if cut.own is not None else "")
-    explained, whose, name, inside = mig_solver.explain(board, layout), cut.whose, cut.product.name, cut.inside
-    yield hit(path, explained=explained, whose=whose, layout=written, product=name, wanted=wanted, inside=inside)
+    why, name = mig_solver.explain(board, layout), cut.product.name
+    yield hit(path, explained=why, whose=cut.whose, layout=written, product=name, wanted=wanted, inside=cut.inside)
 
 
 @rule("GPU303", "error")

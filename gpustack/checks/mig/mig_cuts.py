@@ -115,9 +115,7 @@ def idle_cuts(cluster: Cluster) -> Iterator[Cut]:
 
 
 def idle_entries(cluster: Cluster) -> Mapping[str, tuple[Element, ...]]:
-    """The layouts of the policy's own text that no pool asks for and that aren't the release's own; none where no MIG
-    manager reads it.
-    """
+    """The layouts of the policy's own text, if a MIG manager reads it, that are no pool's and not the release's own."""
     if not asked(cluster) or cluster.layouts.kind != "custom" or not cluster.mig_manager:
         return {}
     wanted, static = {chosen.name for _, chosen in choices(cluster)}, of_release(cluster.spec.release)

@@ -57,8 +57,8 @@ def no_object(render: Render) -> Iterator[Hit]:
         if not gap.key:
             foreign = gap.namespace not in {"", own}
             place, at = (f" in {gap.namespace}", f", namespace: {gap.namespace}") if foreign else ("", "")
-            kind, name, path = gap.kind, gap.name, "spec.references"
-            yield hit(path, kind=kind, called=repr(name), name=name, by=gap.by, place=place, at=at)
+            called = repr(gap.name)
+            yield hit("spec.references", kind=gap.kind, called=called, name=gap.name, by=gap.by, place=place, at=at)
 
 
 @rule("GPU202", "error", over="render")

@@ -164,9 +164,7 @@ def host_of(image: str) -> str:
 
 
 def references(spec: ClusterPolicySpec) -> Iterator[str]:
-    """Every image that SPEC names, in sections on or off and by whole references, before mirrors and the suffixes of
-    operating systems.
-    """
+    """Every image that SPEC names, in sections on or off and whole, before mirrors and the suffixes of systems."""
     for name in images.SECTIONS:
         section: Any = spec
         for step in name.split("."):

@@ -244,9 +244,7 @@ def _end(branch: Branch) -> datetime.date:
 
 
 def _supported(release: str, but: int = 0) -> str:
-    """The production and long-term branches, all BUT one, that the documentation of RELEASE lists, with their end and a
-    version.
-    """
+    """The production and long-term branches, all BUT one, that RELEASE documents, with their end and a version."""
     by_number: dict[int, str] = {}
     for version in drivers.listed_versions(release):
         branch = drivers.branch(version)

@@ -113,8 +113,8 @@ def _labelled_twice(cluster: Cluster) -> Iterator[Hit]:
     if labelling(cluster.spec) is not None:
         return
     for one, other in combinations(cluster.pools, 2):
-        certain = _certain(one.selection, other.selection)
-        if wants(one) != wants(other) and not certain and not node_labels.apart(one.selection, other.selection):
+        known = _certain(one.selection, other.selection) or node_labels.apart(one.selection, other.selection)
+        if not known and wants(one) != wants(other):
             yield hit(f"{other.path}.nodeSelector", "labelled", one=one.name, other=other.name)
 
 

@@ -1,6 +1,4 @@
-"""Rules about the reconciler: what it needs to run, what says something in vain without it, how it empties nodes, and
-what never happens.
-"""
+"""Rules about the reconciler: what it needs, what is in vain without it, how it empties nodes, what never happens."""
 
 from collections.abc import Iterable, Iterator
 from typing import get_args

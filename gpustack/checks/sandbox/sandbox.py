@@ -182,9 +182,8 @@ def part_is_off(cluster: Cluster) -> Iterator[Hit]:
         for name, part, effect in needed:
             if not part.enabled and name not in told:
                 told.add(name)
-                path, whose, what = f"spec.{name}.enabled", pool.name, pool.workload
-                image = WITH_IMAGE if name == "vgpuManager" else ""
-                yield hit(path, part=name, pool_name=whose, workload=what, effect=effect, image=image)
+                path, image = f"spec.{name}.enabled", WITH_IMAGE if name == "vgpuManager" else ""
+                yield hit(path, part=name, pool_name=pool.name, workload=pool.workload, effect=effect, image=image)
 
 
 @rule("GPU158", "note")
