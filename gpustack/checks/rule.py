@@ -186,7 +186,9 @@ def rules_over(subject: Over) -> tuple[Rule, ...]:
 
 
 def rule(id: str, severity: Severity, over: Over = "spec") -> Callable[[CheckT], CheckT]:  # noqa: A002 - as in findings
-    """Register a function as rule ID over what OVER says. Ids are stable: a rule that goes leaves its id unused."""
+    """Register a function as rule ID over what OVER says, or raise TypeError where its parameter has another type. Ids
+    are stable: a rule that goes leaves its id unused.
+    """
 
     def register(check: CheckT) -> CheckT:
         if id in RULES:

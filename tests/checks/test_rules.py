@@ -11,7 +11,7 @@ import pytest
 import gpustack.checks
 from gpustack.checks.errors import RAISED
 from gpustack.checks.pages import page
-from gpustack.checks.rule import Hit, Rule, all_rules, rule, rule_modules
+from gpustack.checks.rule import RULES, Hit, Rule, all_rules, rule, rule_modules
 from gpustack.cluster.resolve import Cluster
 from gpustack.compiler.cache import Store, own_digest
 from tests.checks.snippets import findings, said
@@ -109,3 +109,15 @@ def test_two_rules_of_one_id() -> None:
     """Registering a second function under an id is a defect, and found at once."""
     with pytest.raises(ValueError, match="two rules are called GPU101"):
         rule("GPU101", "note")(lambda spec: iter(()))
+
+
+def test_a_rule_that_takes_another_thing() -> None:
+    """A rule is registered over what it takes: one over objects that takes a cluster is a defect, and found at once."""
+
+    def mistaken(cluster: Cluster) -> Iterator[Hit]:
+        """A rule over the wrong thing."""
+        yield from ()
+
+    with pytest.raises(TypeError, match="GPU199 looks at a Resource, and mistaken takes a Cluster"):
+        rule("GPU199", "note", "object")(mistaken)
+    assert "GPU199" not in RULES
