@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 from ...api.keys import LAYOUTS, LAYOUTS_FILE
 from ...catalog import kubernetes
 from ...model import Body, mapping
+from ...policy.loading.place import node
 
 INJECTED = "config.openshift.io/inject-trusted-cabundle"
 """The label of a ConfigMap that OpenShift fills: its keys are not known here."""
@@ -94,10 +95,8 @@ def pod_template(body: Body) -> Body | None:
     """The pod template of a workload (the body itself for a Pod), or None for anything else."""
     if body["kind"] == "Pod":
         return body
-    spec = body.get("spec", {})
-    for step in ("jobTemplate", "spec") if body["kind"] == "CronJob" else ():
-        spec = spec.get(step) if isinstance(spec, dict) else None
-    template = spec.get("template") if isinstance(spec, dict) else None
+    steps = ("spec", "jobTemplate", "spec", "template") if body["kind"] == "CronJob" else ("spec", "template")
+    template = node(body, steps)
     return template if isinstance(template, dict) and "spec" in template else None
 
 
@@ -117,8 +116,7 @@ def needed(body: Body) -> Iterator[Needed]:
     template = pod_template(body)
     if template is not None:
         yield from pod_needs(template.get("spec", {}), namespace, by)
-    for name in named_by(body):
-        yield Needed(name.kind, name.namespace, name.name, f"{by}: {name.where}")
+    yield from named_by(body, by)
     if kind in {"RoleBinding", "ClusterRoleBinding"}:
         role = body["roleRef"]
         where = namespace if role["kind"] == "Role" else ""
@@ -153,21 +151,24 @@ def monitor_needs(body: Body, namespace: str, by: str) -> Iterator[Needed]:
 
 def pod_needs(spec: Body, namespace: str, by: str) -> Iterator[Needed]:
     """What a PodSpec names."""
-    for key, kind, where in (
-        ("serviceAccountName", "ServiceAccount", namespace),
-        ("runtimeClassName", "RuntimeClass", ""),
-        ("priorityClassName", "PriorityClass", ""),
-    ):
-        if spec.get(key):
-            yield Needed(kind, where, spec[key], f"{by}: {key}")
+    for kind, where in (("ServiceAccount", namespace), ("RuntimeClass", ""), ("PriorityClass", "")):
+        if name := spec.get(_field(kind)):
+            yield Needed(kind, where, name, f"{by}: {_field(kind)}")
     for secret in spec.get("imagePullSecrets", []):
         yield Needed("Secret", namespace, secret.get("name", ""), f"{by}: imagePullSecrets", [".dockerconfigjson"])
-    for claim in named_by_pod(spec, namespace):
-        yield Needed(claim.kind, claim.namespace, claim.name, f"{by}: {claim.where}")
+    for claim in spec.get("resourceClaims", []):
+        for kind in ("ResourceClaim", "ResourceClaimTemplate"):
+            if name := claim.get(_field(kind)):
+                yield Needed(kind, namespace, name, f"{by}: resource claim {claim['name']}")
     for volume in spec.get("volumes", []):
         yield from volume_needs(volume, namespace, f"{by}: volume {volume['name']}")
     for container in [*spec.get("initContainers", []), *spec.get("containers", [])]:
         yield from container_needs(container, namespace, f"{by}: container {container['name']}")
+
+
+def _field(kind: str) -> str:
+    """The field that names an object of KIND: serviceAccountName."""
+    return f"{kind[0].lower()}{kind[1:]}Name"
 
 
 def volume_needs(volume: Body, namespace: str, by: str) -> Iterator[Needed]:
@@ -198,33 +199,16 @@ def container_needs(container: Body, namespace: str, by: str) -> Iterator[Needed
                 yield Needed(kind, namespace, ref.get("name", ""), where, [ref["key"]], optional)
 
 
-class Name(NamedTuple):
-    """An object that is named, "" for the namespace of one that has none, and WHERE it is named, in words."""
-
-    kind: str
-    namespace: str
-    name: str
-    where: str
-
-
-def named_by_pod(spec: Body, namespace: str) -> Iterator[Name]:
-    """The claims that a PodSpec in NAMESPACE uses, or the templates that they are made from."""
-    for claim in spec.get("resourceClaims", []):
-        for kind in ("ResourceClaim", "ResourceClaimTemplate"):
-            if name := claim.get(f"r{kind[1:]}Name"):
-                yield Name(kind, namespace, name, f"resource claim {claim['name']}")
-
-
-def named_by(body: Body) -> Iterator[Name]:
+def named_by(body: Body, by: str) -> Iterator[Needed]:
     """What BODY, which is not a workload, names."""
     if body["kind"] == "ValidatingAdmissionPolicyBinding":
-        yield Name("ValidatingAdmissionPolicy", "", body["spec"]["policyName"], "policyName")
+        yield Needed("ValidatingAdmissionPolicy", "", body["spec"]["policyName"], f"{by}: policyName")
     elif body["kind"] in {"ResourceClaim", "ResourceClaimTemplate"}:
         spec = body["spec"]["spec"] if body["kind"] == "ResourceClaimTemplate" else body["spec"]
         for request in spec.get("devices", {}).get("requests", []):
             for part in (request, request.get("exactly", {}), *request.get("firstAvailable", [])):
                 if part.get("deviceClassName"):
-                    yield Name("DeviceClass", "", part["deviceClassName"], f"request {request['name']}")
+                    yield Needed("DeviceClass", "", part["deviceClassName"], f"{by}: request {request['name']}")
 
 
 def made_of(body: Body) -> str:
