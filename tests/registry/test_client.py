@@ -184,6 +184,29 @@ def test_a_token_service_that_is_not_encrypted() -> None:
         assert refusal(caught.value) == "GPU963"
 
 
+def test_a_token_lets_do_no_more_than_is_needed() -> None:
+    """Who reads asks to pull alone; who writes also to push, from the first look at what is there on. The words are the
+    token specification's: repository:NAME:pull,push.
+    """
+    scopes: list[str] = []
+
+    def answer(request: httpx2.Request) -> httpx2.Response:
+        if request.url.path == "/token":
+            scopes.append(request.url.params["scope"])
+            return httpx2.Response(200, stream=httpx2.ByteStream(b'{"token": "t"}'))
+        if "authorization" not in request.headers:
+            header = {"WWW-Authenticate": 'Bearer realm="https://r.example.com/token"'}
+            return httpx2.Response(401, headers=header, stream=httpx2.ByteStream(b""))
+        return httpx2.Response(200, stream=httpx2.ByteStream(b"x"))
+
+    image = parse("r.example.com/a/b:1")
+    assert image
+    with Client(Credentials({}), transport=httpx2.MockTransport(answer)) as asking:
+        asking.blob(image, digest_of(b"x"))
+        asking.put_blob(image, b"x")
+    assert scopes == ["repository:a/b:pull", "repository:a/b:pull,push"]
+
+
 def test_redirects_get_no_token(registry: Registry) -> None:
     """Where a blob lies elsewhere, the token stays with the registry."""
     registry.image("nvidia/driver", "1")
