@@ -6,7 +6,6 @@ bots, engines, editors and shells each read files of their own. So what is known
 and judges, and text that nothing reads (`inert`). `diff` tells every other file that a change touches.
 """
 
-import fnmatch
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -29,6 +28,8 @@ FOLDERS: tuple[str, ...] = (*_LISTS["folders"], f"{kinds.FOLDER}/")
 FILES: tuple[str, ...] = tuple(_LISTS["files"])
 """Files that are known to steer, by their paths from the project on; * is anything but a slash. Below .github and
 .gitlab all are meant. `init` asks for owners of them."""
+_FILES = re.compile("|".join(re.escape(each.lower()).replace(r"\*", "[^/]*") for each in FILES))
+_FOLLOWED, _ORDERS = (frozenset(_LISTS[each]) for each in ("followed", "orders"))
 _JUDGED, _KNOWN_TEXT, _OTHER_TEXT = (re.compile("|".join(_LISTS[each])) for each in ("judged", "text", "other_text"))
 Content = tuple[bytes | None, bytes | None]
 """A file before and after; None where there is none. What is not a plain file begins with a word that says so."""
@@ -41,10 +42,7 @@ MARKS = {b"link\n": "as a link it shows what is somewhere else", b"executable\n"
 def steers(path: str) -> bool:
     """Whether the file PATH, from the project on, steers the review."""
     low = path.lower()  # on some file systems Makefile and makefile are one
-    if low.startswith(FOLDERS):
-        return True
-    names = [pattern.lower() for pattern in FILES]
-    return any(fnmatch.fnmatchcase(low, pattern) and low.count("/") == pattern.count("/") for pattern in names)
+    return low.startswith(FOLDERS) or bool(_FILES.fullmatch(low))
 
 
 def inert(path: str, out: str = "dist") -> bool:
@@ -63,7 +61,7 @@ def _visible(path: str) -> bool:
 def _text(path: str) -> int | None:
     """The tier of a change of PATH where that is text for people by its place and name; None where it may be more."""
     *folders, name = path.lower().split("/")
-    followed = name.partition(".")[0] in _LISTS["orders"] or not set(_LISTS["followed"]).isdisjoint(folders)
+    followed = name.partition(".")[0] in _ORDERS or not _FOLLOWED.isdisjoint(folders)
     if followed or steers(path) or not _visible(path):
         return None
     if _KNOWN_TEXT.fullmatch(path):
