@@ -333,8 +333,9 @@ def same(path: Path, entry: Entry) -> bool:
 
 
 def blob_name(how: str, content: bytes) -> str:
-    """What Git calls CONTENT, with the algorithm HOW."""
-    return hashlib.new(how, b"blob %d\0%b" % (len(content), content), usedforsecurity=False).hexdigest()
+    """What Git calls CONTENT, with the algorithm HOW. `hashlib.new` takes half as long again, a million times."""
+    algorithm = hashlib.sha256 if how == "sha256" else hashlib.sha1
+    return algorithm(b"blob %d\0%b" % (len(content), content), usedforsecurity=False).hexdigest()
 
 
 BASES = ("refs/gpustack/base", "refs/remotes/origin/HEAD", "HEAD")
