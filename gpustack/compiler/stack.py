@@ -124,7 +124,7 @@ def artifact_of(spec: ClusterPolicySpec, files: Sequence[File]) -> dict[str, Any
 def layer_digest(files: Mapping[str, bytes]) -> str:
     """The digest of the layer that holds FILES."""
     from ..registry.artifact import layer_of
-    from ..registry.client import digest_of
+    from ..registry.reference import digest_of
 
     return digest_of(layer_of(files))
 

@@ -13,10 +13,13 @@ import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import PurePosixPath
+from typing import TYPE_CHECKING
 
-from .client import MANIFESTS, Client, digest_of
-from .media import Media
-from .reference import Reference
+from .media import MANIFESTS, Media
+from .reference import Reference, digest_of
+
+if TYPE_CHECKING:
+    from .client import Client
 
 SOURCE = "org.opencontainers.image.source"
 REVISION = "org.opencontainers.image.revision"
@@ -66,7 +69,7 @@ def files_in(layer: bytes) -> dict[str, bytes]:
         raise ValueError(str(error)) from error
 
 
-def push(client: Client, where: Reference, made: Artifact) -> str:
+def push(client: "Client", where: Reference, made: Artifact) -> str:
     """Write MADE under the tag of WHERE; returns its digest. Raises InputError."""
     client.put_blob(where, _EMPTY)
     client.put_blob(where, made.layer)

@@ -7,7 +7,6 @@ to the token service that it names itself, and only encrypted; where it sends us
 No request lasts for ever: one that isn't over in time is given up, however steadily the registry sends a byte of it.
 """
 
-import hashlib
 import re
 import threading
 import time
@@ -21,12 +20,10 @@ import httpx2
 from .. import __version__
 from ..model import whole
 from .credentials import Credentials, Login, as_json
-from .reference import Reference, is_loopback
+from .media import INDEXES, MANIFESTS
+from .reference import Reference, digest_of, is_loopback
 from .trouble import host_in, misled, missing, refused, silent, unusable
 from .waiting import started
-
-INDEXES = ("application/vnd.oci.image.index.v1+json", "application/vnd.docker.distribution.manifest.list.v2+json")
-MANIFESTS = ("application/vnd.oci.image.manifest.v1+json", "application/vnd.docker.distribution.manifest.v2+json")
 
 ATTEMPTS = 4
 LONGEST_PAUSE = 30.0
@@ -279,11 +276,6 @@ def challenges(header: str) -> dict[str, dict[str, str]]:
         match = parameter or scheme or _WORD.match(header, position)
         position = match.end() if match else position + 1
     return by_scheme
-
-
-def digest_of(content: bytes) -> str:
-    """CONTENT as the API names it."""
-    return f"sha256:{hashlib.sha256(content).hexdigest()}"
 
 
 def joined(base: str, address: str) -> str:

@@ -1,5 +1,6 @@
 """Where an image lives: registry, repository, tag, digest."""
 
+import hashlib
 import ipaddress
 import re
 from dataclasses import dataclass
@@ -59,6 +60,11 @@ def parse(text: str) -> Reference | None:
         host = DOCKER_HUB
         repository = repository if "/" in repository else f"library/{repository}"
     return Reference(host, repository, match["tag"] or "", match["digest"] or "")
+
+
+def digest_of(content: bytes) -> str:
+    """CONTENT as the API names it."""
+    return f"sha256:{hashlib.sha256(content).hexdigest()}"
 
 
 def is_loopback(host: str) -> bool:

@@ -4,8 +4,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from .client import INDEXES, MANIFESTS, Client, Manifest
+from .client import Client, Manifest
 from .credentials import as_json
+from .media import INDEXES, MANIFESTS
 from .reference import Reference
 from .trouble import unusable
 

@@ -6,6 +6,8 @@ Git has an index with a digest, and every verb says what it says of files.
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -13,7 +15,7 @@ from unittest import mock
 import pytest
 
 from gpustack.registry.artifact import files_in
-from gpustack.registry.client import digest_of
+from gpustack.registry.reference import digest_of
 from tests.project import ROOT, Project
 from tests.registry.test_push import GIT, git, pull
 
@@ -236,3 +238,9 @@ def test_without_an_artifact_it_is_refused(project: Project) -> None:
     assert ran.code == 2
     assert "GPU833" in ran.err
     assert "without an OCI artifact nothing holds the manifests" in ran.err
+
+
+def test_an_artifact_is_made_without_the_network() -> None:
+    """Each worker of a render makes digests of artifacts, and loads no HTTP library for it: that takes far longer."""
+    code = "import sys, gpustack.registry.artifact; sys.exit(sum(name in sys.modules for name in ('httpx2', 'ssl')))"
+    assert subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=False).returncode == 0
