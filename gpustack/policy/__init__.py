@@ -15,20 +15,13 @@ if TYPE_CHECKING:
     from .language.spec import PolicyLayer as PolicyLayer
     from .language.spec import PolicySpec as PolicySpec
 
-_HOMES = {
-    "ClusterPolicy": "language.spec",
-    "ClusterPolicySpec": "language.spec",
-    "PolicyLayer": "language.spec",
-    "PolicySpec": "language.spec",
-}
-
 __all__ = ["ClusterPolicy", "ClusterPolicySpec", "PolicyLayer", "PolicySpec"]
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
+    if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(importlib.import_module(f".{_HOMES[name]}", __name__), name)
+    return getattr(importlib.import_module(".language.spec", __name__), name)
 
 
 def __dir__() -> list[str]:

@@ -57,10 +57,7 @@ class Element:
 
 @dataclass(frozen=True, slots=True)
 class Layouts:
-    """Named layouts: elements by name, where each name stands, and what is wrong with the text.
-
-    An entry with a problem of its own has a place and no elements.
-    """
+    """Named layouts, where each name stands, and what is wrong. An entry with a problem of its own has no elements."""
 
     entries: Mapping[str, tuple[Element, ...]]
     places: Mapping[str, Place] = field(default_factory=dict)

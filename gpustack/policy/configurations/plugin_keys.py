@@ -58,9 +58,7 @@ class KeyReader(Reader):
         self.lacking = False
 
     def section(self, node: Any, path: str, keys: tuple[str, ...], *, exact: bool = False) -> Pairs:
-        """The pairs of the mapping NODE at PATH by their KEYS. Others are ignored, as the plugin does; so is the case
-        of a key's letters, unless EXACT.
-        """
+        """The pairs of the mapping NODE at PATH by their KEYS, in any case unless EXACT; others are ignored."""
         if not isinstance(node, yaml.MappingNode):
             self.problem(node, f"{path or 'the configuration'} is not a mapping", "write key: value below it")
             return {}
@@ -96,7 +94,8 @@ class KeyReader(Reader):
         parents = sorted({known.rpartition(".")[0] for known in known_paths() if known.rpartition(".")[2] == name})
         near = nearest(name, keys, 1)
         if parents:
-            where = " or ".join(parents[:1] if parents[0].startswith("flags") else _by_sharing(parents))
+            others = [parent for parent in parents if "mps" not in parent] or parents  # most mean time-slicing
+            where = " or ".join(parents[:1] if parents[0].startswith("flags") else others)
             remedy = f"it belongs to {where}: move it there"
         elif near:
             remedy = f"did you mean {near[0]}?"
@@ -182,8 +181,3 @@ class KeyReader(Reader):
         shown = getattr(node, "value", "") if isinstance(node, yaml.ScalarNode) else "no single value"
         self.problem(node, f"{what} is {shown or 'empty'}, which is not text", "put it in quotes")
         return None
-
-
-def _by_sharing(parents: list[str]) -> list[str]:
-    """Of the PARENTS in sharing those of time-slicing, which is what most mean; the other kind has the same keys."""
-    return [parent for parent in parents if "mps" not in parent] or parents

@@ -14,10 +14,8 @@ from .forms import TextAt, form, refuse_as, refuse_at
 from .types import AtLeast1, DnsSubdomain, LabelKey, LabelValue, NodeText, Quantities
 
 Status = Literal["True", "False", "Unknown"]
-Group = Literal["aws", "azure", "gke", "aks", "clusterApi"]
 VALUES = {"In": (1, 1000), "NotIn": (1, 1000), "Gt": (1, 1), "Lt": (1, 1), "Exists": (0, 0), "DoesNotExist": (0, 0)}
 """How many values each operator takes (Karpenter's NodePool, spec.template.spec.requirements)."""
-Span = Annotated[str, form("span")]
 SpanOrNever = Annotated[str, form("span_or_never")]
 
 
@@ -74,7 +72,7 @@ class Karpenter(Section):
     """How long they have to be so before, or `Never`. Absent: 10m."""
     expireAfter: SpanOrNever = "Never"
     """How old a node may become. Karpenter heeds no budget when a node expires. Absent: Never."""
-    terminationGracePeriod: Span | None = None
+    terminationGracePeriod: Annotated[str, form("span")] | None = None
     """How long pods may hold up a node that goes; after that budgets and `do-not-disrupt` count no more. Absent: as
     long as they do."""
     weight: Annotated[int, Field(ge=1, le=100)] | None = None
@@ -84,7 +82,7 @@ class Karpenter(Section):
 class NodeGroup(Section):
     """A node group that cluster-autoscaler scales. `gpustack nodes` prints what to write on it."""
 
-    kind: Group | None = None
+    kind: Literal["aws", "azure", "gke", "aks", "clusterApi"] | None = None
     """What it is: an Auto Scaling group (`aws`), a scale set of your own (`azure`), a node pool of GKE or AKS, or a
     MachineDeployment (`clusterApi`). Absent: that of the platform."""
     resources: Quantities = mapping()

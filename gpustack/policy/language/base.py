@@ -40,19 +40,20 @@ class Section(BaseModel):
         return core_schema.no_info_before_validator_function(absent, handler(source))
 
 
+# pydantic asks a factory for its signature: that of `list` stands in a docstring, which takes ten times as long.
 def section() -> Any:
     """The default of a nested section: an empty one, made by its model (an instance here would build it at import)."""
-    return Field(default_factory=_dict, validate_default=True)
+    return Field(default_factory=dict, validate_default=True)
 
 
 def items() -> Any:
     """The default of a list: an empty one."""
-    return Field(default_factory=_list)
+    return Field(default_factory=list)
 
 
 def mapping() -> Any:
     """The default of a map: an empty one."""
-    return Field(default_factory=_dict)
+    return Field(default_factory=dict)
 
 
 def own(path: str) -> Any:
@@ -71,12 +72,3 @@ class Own:
 
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> core_schema.CoreSchema:
         return core_schema.no_info_before_validator_function(self.fill, handler(source))
-
-
-# pydantic asks a factory for its signature: that of `list` stands in a docstring, which takes ten times as long.
-def _dict() -> dict[str, Any]:
-    return {}
-
-
-def _list() -> list[Any]:
-    return []

@@ -95,17 +95,15 @@ def words(pod: dict[str, Any], at: str) -> tuple[list[str], int] | None:
 
 def misfits(carried: Carried, pod: dict[str, Any]) -> list[tuple[str, str]]:
     """What of CARRIED has no place in the PodSpec POD: the field of it, and what is missing."""
-    names = {each["name"] for each in pod.get("initContainers", [])}
+    names, volumes = ({each["name"] for each in pod.get(kind, [])} for kind in ("initContainers", "volumes"))
     missing = [
         (f"without[{index}]", f"no init container {name}")
         for index, name in enumerate(carried.without)
         if name not in names or not name.startswith("gpustack-")
     ]
     missing += [(f'texts["{at}"]', f"no text at {at}") for at in carried.texts if words(pod, at) is None]
-    volumes = {each["name"] for each in pod.get("volumes", [])}
-    missing += [
-        (f"volumes[{index}]", f"no volume {name}") for index, name in enumerate(carried.volumes) if name not in volumes
-    ]
+    placed = enumerate(carried.volumes)
+    missing += [(f"volumes[{index}]", f"no volume {name}") for index, name in placed if name not in volumes]
     if carried.digest and not digests(pod):
         missing.append(("digest", "no DRIVER_CONFIG_DIGEST, so it is not a driver that compares one"))
     return missing

@@ -77,9 +77,7 @@ def stands_alone(section: Mapping[str, Any]) -> bool:
 
 
 def made_way(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
-    """BELOW as ABOVE can be merged over it: without repository and version of an image that ABOVE names whole, in the
-    section and in those within it.
-    """
+    """BELOW without repository and version of an image that ABOVE names whole, here and in the sections within."""
     gone = PARTS if stands_alone(above) else ()
     return {
         key: made_way(value, above[key]) if isinstance(value, dict) and isinstance(above.get(key), dict) else value
@@ -89,9 +87,7 @@ def made_way(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, An
 
 
 def composed(repository: str | None, image: str | None, version: str | None) -> str | None:
-    """The reference that the three make, None where a part is missing: `image` alone must have a tag or a digest
-    itself. A version that is a digest goes behind "@".
-    """
+    """The reference that the three make, None where a part is missing; a version that is a digest goes behind "@"."""
     if image and not repository and not version:
         return image if is_tagged(image) else None
     if repository and image and version:

@@ -117,9 +117,7 @@ class PolicySpec(Section):
 
 
 class ClusterPolicySpec(PolicySpec):
-    """The effective spec of one cluster. `kinds` and `known_constructs` are what the policy repository brings along,
-    by which it was validated.
-    """
+    """The effective spec of one cluster; `kinds` and `known_constructs` are what it was validated with."""
 
     release: Release
     cluster: Cluster = section()

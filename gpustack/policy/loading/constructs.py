@@ -140,9 +140,7 @@ NONE = Constructs()
 
 
 def constructs_of(root: pathlib.Path) -> Constructs:
-    """The sections that the distributions on the list of the project ROOT bring; imports nothing of them. Raises
-    InputError for a list that can't be used.
-    """
+    """What the listed distributions of ROOT bring; imports none of it. InputError for a list that can't be used."""
     known: dict[str, Construct] = {}
     refused = []
     base = ENTRIES.of_base(root / LIST, LIST)
@@ -179,9 +177,7 @@ def _checked(spec: AllowedConstruct) -> Iterator[Construct]:
 
 
 def content(installed: metadata.Distribution) -> str:
-    """The sha256 of the distribution INSTALLED: of each of its files, with its path. Raises RefusedError for one of
-    which what is imported is not among its files.
-    """
+    """The sha256 of INSTALLED: its files with their paths. RefusedError where what is imported is not among them."""
     lines, packages = [], set()
     for file in installed.files or ():
         path, place = file.as_posix(), pathlib.Path(str(installed.locate_file(file)))

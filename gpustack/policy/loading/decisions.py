@@ -1,9 +1,8 @@
 """Lists at the project's root of what people decided, entry by entry (entries.py): findings of a review that somebody
 accepts, files below dist/ that may stay; and what a waiver says (waivers.py).
 
-`acceptances.yaml` says who accepts a finding, until when, and for which content. It solves: a red check that is waved
-through once is waved through always. An acceptance is bound to what the finding is about, before and after, by digests:
-whatever is pushed later is another finding. It ends by itself. `gpustack accept` writes it:
+`acceptances.yaml` says who accepts a finding, until when, and for which content, before and after, by digests: a red
+check that is waved through once is waved through always, and what is pushed later is another finding.
 
     - finding: IMP901-0a1b2c3d4e5f
       before: sha256:...
@@ -12,9 +11,8 @@ whatever is pushed later is another finding. It ends by itself. `gpustack accept
       until: 2027-03-31          # the last day on which it counts
       why: the node agent of the storage team, reviewed in their repository
 
-`dist.allow.yaml` has files that no policy renders to and that are to stay, each by its content. It solves: whatever
-lies in dist/ is applied, so what isn't rendered is refused; and a team may need such a file for a while. A file that
-changes is refused again until somebody writes its new digest here:
+`dist.allow.yaml` has files that no policy renders to and that are to stay, each by its content: whatever lies in dist/
+is applied, so what isn't rendered is refused, and a file that changes is refused again until its new digest is here.
 
     - path: dist/prod-eu-1/base/namespace-extra.yaml
       sha256: 5891b5b522d5df086d0ff0b110fbd9d21bb4fc7163af34d08286a2e846f6be03
@@ -125,8 +123,5 @@ ALLOWED = Entries("GPU977", AllowedSpec)
 
 
 def allowed(root: pathlib.Path) -> dict[str, AllowedSpec]:
-    """The files that may stay by the project in ROOT, by path; none where it has no such list.
-
-    Raises InputError with everything that is wrong with it.
-    """
+    """The files that may stay by the project in ROOT, by path. InputError with all that is wrong with the list."""
     return ALLOWED.of_file(root / ALLOW_LIST, ALLOW_LIST, "path", lambda entry: entry.path)

@@ -34,9 +34,8 @@ class Derived(NamedTuple):
 
 
 def mig_strategy(spec: dict[str, Any]) -> Iterator[Derived]:
-    """Mixed, if a node has MIG instances of several profiles, or whole GPUs beside instances.
-
-    Pods then tell them apart by resource name. With `single`, the device plugin refuses such a node.
+    """Mixed, if a node has MIG instances of several profiles, or whole GPUs beside instances: pods then tell them apart
+    by resource name. With `single`, the device plugin refuses such a node.
     """
     for index, pool in mappings(spec.get("nodePools")):
         mig = section(pool, ("sharing", "mig"))

@@ -42,11 +42,8 @@ class _Error(NamedTuple):
         return self.details["input"]
 
 
-class _Words(NamedTuple):
-    rule: str
-    what: str
-    why: str
-    remedy: str
+_Words = tuple[str, str, str, str]
+"""The rule, what is wrong, why that is so, and the remedy."""
 
 
 def diagnose(
@@ -68,12 +65,10 @@ def diagnose(
     writers = [merged.nearest_writer(each.path) for each in mistakes]
     own = [each for each, by in zip(mistakes, writers, strict=True) if by is None or by[0].kind != "derived"]
     for mistake in (own or mistakes)[:MOST]:
-        words = _words(mistake, model, at)
+        rule, what, why, remedy = _words(mistake, model, at)
         where, source = _where(mistake, merged)
-        why = "; ".join(part for part in (words.why, source) if part)
-        findings.append(
-            Finding(words.rule, "error", words.what, dotted((*at, *mistake.path)), where, why, words.remedy)
-        )
+        why = "; ".join(filter(None, (why, source)))
+        findings.append(Finding(rule, "error", what, dotted((*at, *mistake.path)), where, why, remedy))
     return findings
 
 
@@ -90,11 +85,9 @@ def unknown_nulls(parts: Iterable[Part]) -> Iterator[Finding]:
         for path in _nulls(part.data, ()):
             keys = list(keys_at(ClusterPolicySpec, path[:-1]))
             if keys and path[-1] not in keys:
-                what = f"unknown key {dotted(('spec', *path))}"
-                words = remedy(ClusterPolicySpec, path)
-                yield Finding(
-                    UNKNOWN_KEY, "error", what, dotted(("spec", *path)), part.locate(path, key=True), "", words
-                )
+                name, where = dotted(("spec", *path)), part.locate(path, key=True)
+                do = remedy(ClusterPolicySpec, path)
+                yield Finding(UNKNOWN_KEY, "error", f"unknown key {name}", name, where, "", do)
 
 
 def _nulls(data: Any, path: Path) -> Iterator[Path]:
@@ -176,23 +169,23 @@ def _words(mistake: _Error, model: type[BaseModel], at: Path) -> _Words:
     if mistake.kind == "extra_forbidden":
         from gpustack.policy.loading.suggest import remedy
 
-        return _Words(UNKNOWN_KEY, f"unknown key {name}", "", remedy(model, mistake.path, mistake.value, at))
+        return UNKNOWN_KEY, f"unknown key {name}", "", remedy(model, mistake.path, mistake.value, at)
     if mistake.kind == "missing":
         what = f"{name} is missing"
-        return _Words(WRONG_TYPE, what, "it has no default", f"add {mistake.path[-1]}, or delete what it belongs to")
+        return WRONG_TYPE, what, "it has no default", f"add {mistake.path[-1]}, or delete what it belongs to"
     if mistake.key:
         what = f"the key of {name} can't be used: {_message(mistake)}"
-        return _Words(WRONG_VALUE, what, "", _own(mistake) or "correct the key")
+        return WRONG_VALUE, what, "", _own(mistake) or "correct the key"
     if mistake.kind in _TYPES:
         wanted, suggest = _TYPES[mistake.kind]
-        return _Words(WRONG_TYPE, f"{name} must be {wanted}, not {_shown(mistake)}", "", suggest(mistake))
+        return WRONG_TYPE, f"{name} must be {wanted}, not {_shown(mistake)}", "", suggest(mistake)
     if mistake.kind == "literal_error":
         return _choice(mistake, name)
     if mistake.kind in _BOUNDS:
         bound = f"{_BOUNDS[mistake.kind]} {next(iter(mistake.details['ctx'].values()))}"
         what = f"{name} must be {bound}, not {_shown(mistake)}"
-        return _Words(WRONG_VALUE, what, "", f"write a number that is {bound}")
-    return _Words(WRONG_VALUE, f"{name}: {_message(mistake)}", "", _own(mistake) or f"change {name}")
+        return WRONG_VALUE, what, "", f"write a number that is {bound}"
+    return WRONG_VALUE, f"{name}: {_message(mistake)}", "", _own(mistake) or f"change {name}"
 
 
 def _message(mistake: _Error) -> str:
@@ -211,10 +204,10 @@ def _choice(mistake: _Error, name: str) -> _Words:
     text = mistake.written
     what = f"{name} must be one of {listed}, not {_shown(mistake)}"
     if not isinstance(mistake.value, str) and text in allowed:
-        return _Words(WRONG_TYPE, what, "without quotes, it is not text", f'put it in quotes: "{text}"')
+        return WRONG_TYPE, what, "without quotes, it is not text", f'put it in quotes: "{text}"'
     near = [choice for choice in allowed if choice.lower() == text.lower()]
     near = near or difflib.get_close_matches(text, allowed, n=1, cutoff=0.5)
-    return _Words(WRONG_VALUE, what, "", f"did you mean {near[0]}?" if near else f"write one of {listed}")
+    return WRONG_VALUE, what, "", f"did you mean {near[0]}?" if near else f"write one of {listed}"
 
 
 def _shown(mistake: _Error) -> str:

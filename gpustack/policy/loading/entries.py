@@ -37,10 +37,7 @@ class Entries(Generic[E]):
         return dict(_data.read(pathlib.Path(__file__).with_suffix(".yaml"))[self.rule])
 
     def read(self, text: str, display: str, wrong: list[Finding]) -> Iterator[tuple[int, E]]:
-        """The entries of TEXT, that of the file DISPLAY, each with its index. What is wrong with one is added to WRONG.
-
-        Raises InputError where it isn't YAML, or not a list.
-        """
+        """The entries of TEXT, with their indices; WRONG gets what is wrong with one. InputError where it's no list."""
         parsed = value(text, display)
         items = parsed[1] if parsed is not None else []
         if not isinstance(items, list):

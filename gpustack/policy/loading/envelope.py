@@ -48,8 +48,7 @@ def open_policy(document: Document) -> Envelope:
 
 
 def open_layer(document: Document, stem: str, kind: Kind = "PolicyLayer") -> Envelope:
-    """Return the frame of the layer file called STEM, or of another KIND of file beside policies. Raises InputError
-    (GPU012) where DOCUMENT is something else."""
+    """The frame of the layer file STEM, or of another KIND of file. InputError (GPU012) for something else."""
     envelope = _open(document, kind)
     if envelope.name not in (None, stem):
         words: dict[str, Any] = {"kind": kind, "name": envelope.name, "stem": stem}

@@ -55,9 +55,8 @@ class Layers:
     known: dict[str, Layer] = field(default_factory=dict)
 
     def of(self, policy: Envelope) -> list[Layer]:
-        """Return the layers of POLICY, in the order in which they are merged.
-
-        Raises InputError (GPU013) for what can't be a name, a missing layer, a cycle and a link out of the folder.
+        """The layers of POLICY, in the order in which they are merged. Raises InputError (GPU013) for what can't be a
+        name, a missing layer, a cycle and a link out of the folder.
         """
         ordered: dict[str, Layer] = {}
         # Not recursive: a chain of layers may be longer than Python's stack.

@@ -62,9 +62,7 @@ class Part:
 
     @functools.cached_property
     def clean(self) -> dict[str, Any]:
-        """The data without nulls, and without REPLACE in objects. Raises InputError for a null in a list and for two
-        items of one name in a list.
-        """
+        """The data without nulls and REPLACE. InputError for a null in a list, and for two items with one name."""
         cleaned: dict[str, Any] = _cleaned(self.data, (), self, checked=True)
         if not self.replacing:
             return cleaned
@@ -191,11 +189,7 @@ class Merged:
 
 
 def merge(parts: Sequence[Part]) -> Merged:
-    """Merge PARTS, the lowest first. No part is changed.
-
-    Raises InputError (GPU011) where a map meets something else, a list holds a null, or a list names an item twice or
-    not at all.
-    """
+    """Merge PARTS, the lowest first; none is changed. InputError (GPU011) for what can't be merged: misfits.py."""
     parts = _at_home(parts)
     stack: list[_Entry] = [(part, part.clean, ()) for part in parts]
     _check_objects(parts)
@@ -221,9 +215,7 @@ def _join(stack: list[_Entry], path: Path) -> Any:
 
 
 def _trace(stack: list[_Entry], path: Path, origins: dict[Path, Origin], only: OriginKind | None) -> None:
-    """Put the origins of all leaves of the value that STACK makes into ORIGINS; with ONLY, which must be the highest
-    kind of part, those of that kind.
-    """
+    """Put the origins of the leaves that STACK makes into ORIGINS; with ONLY, the highest kind, those of that kind."""
     if not stack or only not in (None, stack[-1][0].kind):
         return
     parts = _split(stack, path)
@@ -296,9 +288,7 @@ def _replaced(stack: list[_Entry], path: Path, step: str | int) -> list[tuple[Pa
 
 
 def _at_home(parts: Sequence[Part]) -> Sequence[Part]:
-    """PARTS, in which an object that one of them writes with the policy's namespace, and another without any, which
-    means the same, has none.
-    """
+    """PARTS, without the namespace of an object that is the policy's where another part says the object without."""
     sections, lists = ([part.clean.get(key) for part in parts] for key in ("cluster", OBJECTS[0]))
     homes = [HOME, *(each["namespace"] for each in sections if isinstance(each, dict) and "namespace" in each)]
     known = {identity(item, OBJECTS) for items in lists if isinstance(items, list) for item in items}

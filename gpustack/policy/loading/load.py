@@ -178,8 +178,7 @@ def layers_of(path: pathlib.Path) -> list[pathlib.Path]:
     Never raises: what can't be read extends nothing. To learn which policies a changed, or deleted, file is part of.
     """
     folder = pathlib.Path(os.path.abspath(path)).parent / LAYERS
-    beside = shared_files(folder.parent).items()
-    files = dict.fromkeys(file for name, file in beside if not name.startswith(f"{LAYERS}/"))
+    files = dict.fromkeys(shared_files(folder.parent, layers=False).values())
     waiting = [path]
     while waiting:
         try:

@@ -48,10 +48,10 @@ def conflict(lower: Entry, upper: Entry, path: Path) -> InputError:
     (below, old, old_path), (above, new, new_path) = lower, upper
     words = {"name": dotted((*above.at, *path)), "old": _sort(old), "new": _sort(new), "below": below.file}
     if below.text is None:
-        words["do"] = "write its fields below it, indented, without dashes" if isinstance(old, dict) else ""
+        fields = "its fields below it, indented, without dashes"
+        words["do"] = f"write {fields if isinstance(old, dict) else _sort(old)}"
         if isinstance(new, bool):
             words["do"] = f"did you mean {{enabled: {str(new).lower()}}}?"
-        words["do"] = words["do"] or f"write {_sort(old)}"
     else:
         words["there"] = str(below.locate(old_path, key=True))
     case = "unlike a default" if below.text is None else "conflict"

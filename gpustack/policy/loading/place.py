@@ -44,9 +44,8 @@ def place(loaded: Loaded, finding: Finding) -> Finding:
     if part.text is None:
         why = finding.why
         if exact and node(loaded.merged.spec, path) not in ("", [], {}):
-            whose = {"derived": part.file, "gpustack": "a default of gpustack"}.get(
-                part.kind, f"a default of {part.file}"
-            )
+            others = f"a default of {part.file}"
+            whose = {"derived": part.file, "gpustack": "a default of gpustack"}.get(part.kind, others)
             why = f"{why}; nobody set {dotted(path)}: it is {whose}".removeprefix("; ")
         where = loaded.merged.cause(part) if part.because and part.kind != "release" else settable(loaded, path)
         return dataclasses.replace(finding, why=why, location=where)

@@ -49,11 +49,8 @@ class Change:
     @property
     def came(self) -> datetime.datetime | None:
         """When it came to its ring: when it says so, or later, when it was merged."""
-        return (
-            max((each for each in (self.rollout.came, self.merged) if each), default=None)
-            if self.rollout.ring
-            else None
-        )
+        moments = (self.rollout.came, self.merged) if self.rollout.ring else ()
+        return max(filter(None, moments), default=None)
 
     @functools.cached_property
     def leaves(self) -> dict[tuple[Any, ...], tuple[Path, Any]]:
@@ -95,9 +92,7 @@ class Rings:
         return -1 < self.place(ring) <= self.place(change.rollout.ring)
 
     def of(self, policy: Envelope, ahead: Iterable[str] = ()) -> list[Change]:
-        """The changes that count in the cluster of POLICY: those that came there, and those called AHEAD. Raises
-        InputError where there are changes and the cluster is in no ring.
-        """
+        """The changes that count in the cluster of POLICY, and those AHEAD. InputError where it is in no ring."""
         ring = self.ring_of(policy) if self.changes else None
         if ring is None and self.changes:
             raise InputError(told(policy.document, ("metadata", "name"), "GPU091", "nobody's", cluster=policy.name))
@@ -106,7 +101,7 @@ class Rings:
 
 def rings_of(folder: pathlib.Path, display: Callable[[pathlib.Path], str]) -> Rings:
     """The rings and changes of FOLDER, none where it has neither. Raises InputError with all that is wrong there."""
-    files = {name: path for name, path in shared_files(folder).items() if not name.startswith("layers/")}
+    files = shared_files(folder, layers=False)
     return of_documents({name: read(path, display(path)) for name, path in files.items()}) if files else Rings()
 
 
@@ -149,10 +144,10 @@ def of_documents(documents: Mapping[str, Document]) -> Rings:
     return Rings(document, tuple(rings), tuple(changes))
 
 
-def shared_files(folder: pathlib.Path) -> dict[str, pathlib.Path]:
-    """The files of FOLDER that many clusters may read, by their names from there: layers, changes and rings."""
+def shared_files(folder: pathlib.Path, *, layers: bool = True) -> dict[str, pathlib.Path]:
+    """The files of FOLDER that many clusters may read, by their names from there: rings, changes and LAYERS."""
     files = {FLEET: folder / FLEET} if os.path.lexists(folder / FLEET) else {}
-    for below in ("layers", CHANGES):
+    for below in ("layers", CHANGES) if layers else (CHANGES,):
         entries = sorted((folder / below).iterdir()) if (folder / below).is_dir() else []
         files |= {name: each for each in entries if is_shared(name := f"{below}/{each.name}") and each.is_file()}
     return files

@@ -39,10 +39,7 @@ OF_PODS, OWN_PODS = ("tolerations", "priorityClassName"), ("reconciler", "gitops
 
 
 def remedy(model: Model, path: Path, value: object = None, at: Path = ("spec",)) -> str:
-    """Return what to do about the unknown key at PATH of a document of MODEL; VALUE is what it holds.
-
-    AT is where MODEL's data stands in a policy.
-    """
+    """What to do about the unknown key at PATH of MODEL's data, which stands AT a place; VALUE is what it holds."""
     section, key = path[:-1], str(path[-1])
     known = _where_nodes_are(path, value) or by_chart(path) or ELSEWHERE.get(key, "")
     if known:
@@ -171,11 +168,8 @@ def _elsewhere(model: Model, section: Path, key: str, value: object) -> list[str
     Best are those that have the keys in VALUE below them, then those near SECTION, then those that hold for the most:
     few steps, no list. Where more than two are best (image, enabled), the name says nothing: nothing is returned.
     """
-    paths = [
-        path
-        for path in all_paths(model)
-        if key not in (*OF_PODS, "serviceAccount") or path.partition(".")[0] not in OWN_PODS
-    ]
+    avoided = OWN_PODS if key in (*OF_PODS, "serviceAccount") else ()
+    paths = [path for path in all_paths(model) if path.partition(".")[0] not in avoided]
     here, wanted = _plain(section), squeezed(key)
     inner = set(value) if isinstance(value, dict) else set()
     similar = [path for path in paths if wanted in (squeezed(tail) for tail in _tails(path))]

@@ -61,10 +61,7 @@ class Waiver:
 
 
 def waivers_of(folder: pathlib.Path, display: str) -> tuple[Waiver, ...]:
-    """The waivers for the policies in FOLDER, none where it has no such file, which messages call DISPLAY.
-
-    Raises InputError with everything that is wrong with the file.
-    """
+    """The waivers for the policies in FOLDER, in the file DISPLAY. Raises InputError with all that is wrong."""
     _refuse_in_layers(folder, display)
     path = folder / WAIVERS
     if not path.exists() and not path.is_symlink():
