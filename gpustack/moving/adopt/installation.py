@@ -16,7 +16,7 @@ from string import Template
 from typing import Any, Literal
 
 from gpustack.catalog import _data
-from gpustack.model import Body, InputError, Location, Path, dotted
+from gpustack.model import Body, InputError, Location, Path, children, dotted
 from gpustack.policy.loading.layers import has
 
 
@@ -106,6 +106,13 @@ def leaves_of(value: Any, path: Path = ()) -> Iterator[tuple[Path, Any]]:
             yield from leaves_of(item, (*path, key))
     else:
         yield path, value
+
+
+def walked(data: Any, path: Path = ()) -> Iterator[tuple[Path, Any]]:
+    """DATA, which stand at PATH, and all that is in them, with its path."""
+    yield path, data
+    for step, each in children(data):
+        yield from walked(each, (*path, step))
 
 
 def at(spec: Any, path: Path) -> Any:

@@ -1,4 +1,5 @@
-"""Node pools from nodes: those that are alike are a pool, and a label of theirs tells them from the others."""
+"""What nodes tell: pools, of those that are alike, with a label that tells them from the others; and the platform, with
+what only OpenShift has: its version, and the images of its driver toolkit."""
 
 from __future__ import annotations
 
@@ -24,6 +25,10 @@ HARDLY = (
 """Label keys that nobody has chosen, or that NVIDIA's programs set."""
 LIKELY = ("pool", "nodegroup", "node-group", "instance-type", "flavor")
 """What the keys of labels have in their names by which people tell nodes apart."""
+
+KINDS = {"ClusterVersion", "ImageStream", "SecurityContextConstraints", "Subscription"}
+TOOLKIT = "openshift.driver-toolkit.rhcos"
+"""The label of a driver's DaemonSet that names the RHCOS version whose toolkit it builds with (operator.md 8.1)."""
 
 
 def pools(installation: Installation, leaves: Leaves) -> Leaves:
@@ -139,3 +144,38 @@ def plain(text: str, index: int, made: Leaves) -> str:
     name = re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")[:50].strip("-") or "gpus"
     taken = {said.value for path, said in made.items() if path[-1] == "name"}
     return f"{name}-{index + 1}" if name in taken else name
+
+
+def on_openshift(installation: Installation, leaves: Leaves) -> bool:
+    """Whether INSTALLATION is on OpenShift: an input says so, or there is what no other platform has."""
+    driver_toolkit = leaves.get(("operator", "use_ocp_driver_toolkit"))
+    systems = {labels_of(node).get(f"{keys.OS_RELEASE}ID") for node in installation.of_kind("Node")}
+    marks = (installation.openshift, driver_toolkit is not None and driver_toolkit.value is True, "rhcos" in systems)
+    return any(marks) or any(True for _ in installation.of_kind(*KINDS))
+
+
+def openshift(installation: Installation) -> Leaves:
+    """The section `cluster` of an OpenShift cluster; what nothing tells is asked for."""
+    at = ("cluster", "openshift")
+    made: Leaves = {("cluster", "platform"): Said("openshift", Location(""))}
+    versions = [
+        body.get("status", {}).get("desired", {}).get("version") for body in installation.of_kind("ClusterVersion")
+    ]
+    versions += [labels_of(node).get(f"{keys.OS_RELEASE}VERSION_ID") for node in installation.of_kind("Node")]
+    version = next((str(each) for each in versions if each), "")
+    images: dict[str, str] = {}
+    for body in installation.of_kind("DaemonSet"):
+        labels = body["metadata"].get("labels") or {}
+        containers = body.get("spec", {}).get("template", {}).get("spec", {}).get("containers", [])
+        if TOOLKIT in labels and f"{TOOLKIT}-image-missing" not in labels:
+            images.update((labels[TOOLKIT], each["image"]) for each in containers if "driver-toolkit" in each["name"])
+    for body in installation.of_kind("ImageStream"):
+        for tag in body.get("spec", {}).get("tags", []) if body["metadata"]["name"] == "driver-toolkit" else []:
+            images[tag["name"]] = str(tag.get("from", {}).get("name", ""))
+    if version:
+        made[*at, "version"] = Said(version, Location(""))
+    else:
+        installation.tell("openshift", "spec.cluster.openshift.version")
+    if images:
+        made[*at, "driverToolkitImages"] = Said(images, Location(""))
+    return made

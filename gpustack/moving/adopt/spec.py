@@ -20,11 +20,10 @@ from gpustack.policy.loading.defaults import assemble
 from gpustack.policy.loading.layers import Merged, Part
 from gpustack.policy.loading.load import load_values
 
-from . import openshift
 from .documents import variables
 from .installation import Installation, Leaves, Said, lay, leaves_of, nested, shown, understood
 from .names import of_worker, to_spec, unfilled
-from .pools import NODES, platform, pools
+from .pools import NODES, on_openshift, openshift, platform, pools
 
 ANSWER = Location("--set")
 NOWHERE = Location("")
@@ -162,8 +161,8 @@ def about_the_platform(installation: Installation, leaves: Leaves, known: set[Pa
     """Fill in the platform, where what is KNOWN doesn't say it: by what only one has, and by INFO of the nodes."""
     if any(path[1] in {"platform", "openshift"} for path in known):
         return
-    if openshift.told(installation, leaves):
-        leaves |= openshift.facts(installation)
+    if on_openshift(installation, leaves):
+        leaves |= openshift(installation)
     elif name := platform(info):
         leaves["cluster", "platform"] = Said(name, NODES)
     elif info:

@@ -1,7 +1,7 @@
 """The shapes that settings of the operator are kept in, a module each, recognised by content.
 
-A module has KINDS, what reads an object by its kind, and perhaps FILES: what reads a document that isn't an object, by
-a test of its content. All write into one `Installation`.
+Objects are read by their kind, where that has rules of its own, all else by what it holds. All write into one
+`Installation`.
 """
 
 from __future__ import annotations
@@ -23,7 +23,32 @@ from . import argocd, bundles, flux, helm, objects, overlays, programs, releases
 from .context import Context, expanded
 from .hcl import plain
 
-MODULES = (objects, flux, argocd, overlays, bundles, terraform, releases, helm, shell, programs)
+Handler = Callable[[Item, Context], None]
+KINDS: dict[str, Handler] = {
+    "nvidia.com/ClusterPolicy": objects.cluster_policy,
+    "gpustack.dev/ClusterPolicy": objects.cluster_policy,
+    "nvidia.com/NVIDIADriver": objects.driver,
+    "nvidia.com/GPUCluster": objects.gpu_cluster,
+    "v1/Secret": objects.secret,
+    "operators.coreos.com/Subscription": objects.subscription,
+    "operators.coreos.com/ClusterServiceVersion": objects.service_version,
+    "helm.toolkit.fluxcd.io/HelmRelease": flux.helm_release,
+    "helm.cattle.io/HelmChart": flux.helm_chart,
+    "argoproj.io/Application": argocd.application,
+    "argoproj.io/ApplicationSet": argocd.application_set,
+}
+"""Who reads objects of kinds that have rules of their own, in their order."""
+FILES: tuple[tuple[Callable[[Item], object], Handler], ...] = (
+    (overlays.is_overlay, overlays.overlay),
+    (bundles.is_fleet, bundles.fleet),
+    (terraform.recognised, lambda item, context: None),  # its blocks are items of their own
+    (releases.recognised, releases.read),
+    (helm.is_plugins, helm.plugins),
+    (helm.recognised, helm.take),
+    (shell.recognised, shell.read),
+    (programs.recognised, lambda item, context: None),
+)
+"""Who reads what isn't an object, by a test of its content: the first counts."""
 
 
 def members(named: Sequence[str], answers: Mapping[str, str]) -> list[str]:
@@ -107,22 +132,20 @@ def given(name: str, path: File, named: Sequence[str], context: Context) -> Iter
         context.installation.tell("chart template" if template else "unreadable", name, found.location, what=found.what)
 
 
-def handler_of(item: Item) -> Callable[[Item, Context], None] | None:
-    """Who reads the object ITEM by its kind and group, where it says that: other projects have the same kinds."""
+def handler_of(item: Item) -> str | None:
+    """The one of KINDS that the object ITEM is, by its group where it says that: other projects have the same kinds."""
     group, kind = item.text_at("apiVersion").partition("/")[0], item.text_at("kind")
-    known = ((name, read) for module in MODULES for name, read in module.KINDS.items())
     return next(
-        (read for name, read in known if name == f"{group}/{kind}" or (not group and name.endswith(f"/{kind}"))), None
+        (name for name in KINDS if name == f"{group}/{kind}" or (not group and name.endswith(f"/{kind}"))), None
     )
 
 
 def look(context: Context) -> Context:
     """Let each module read what it knows of the items of CONTEXT."""
-    order = [read for module in MODULES for read in module.KINDS.values()]
-    known = [(order.index(read), item) for item in context.items if (read := handler_of(item))]
-    for place, item in sorted(known, key=lambda each: each[0]):
-        with understood(f"the {item.text_at('kind')}", item.where()):
-            order[place](item, context)
+    for name, read in KINDS.items():
+        for item in (each for each in context.items if handler_of(each) == name):
+            with understood(f"the {item.text_at('kind')}", item.where()):
+                read(item, context)
     for item in context.items:
         for key, line in item.twice:
             context.installation.tell("twice", key, Location(item.file, line), line=line)
@@ -149,8 +172,7 @@ def an_object(item: Item, context: Context) -> None:
 
 def a_file(item: Item, context: Context) -> None:
     """Read ITEM, which isn't an object, by what it holds."""
-    known = (each for module in MODULES for each in getattr(module, "FILES", ()))
-    handler = next((handler for recognised, handler in known if recognised(item)), None)
+    handler = next((handler for recognised, handler in FILES if recognised(item)), None)
     handler = helm.below_alias if helm.aliased(item, context) else handler
     if handler is not None and item.file not in context.read:
         handler(item, context)

@@ -10,9 +10,8 @@ from typing import Any
 from gpustack.text.read import value
 
 from ..documents import Item
-from ..installation import at
 from .context import CHART, Context
-from .releases import assign, given
+from .releases import assign, filled_in, given
 
 _ELEMENT = re.compile(r"\{\{-?\s*\.?(\w[\w.]*)(?:\s*\|\s*s?quote)?\s*-?\}\}|\$\{(\w+)\}")
 
@@ -103,21 +102,8 @@ def values(generators: Any) -> Iterator[tuple[str, Any]]:
 
 
 def with_elements(data: Any, known: Mapping[str, Any]) -> Any:
-    """DATA with the variables that KNOWN has filled in; a text that is one alone becomes what that is."""
-    if isinstance(data, dict):
-        return {key: with_elements(each, known) for key, each in data.items()}
-    if isinstance(data, list):
-        return [with_elements(each, known) for each in data]
-    if not isinstance(data, str):
-        return data
-
-    def one(match: re.Match[str]) -> Any:
-        name = match[1] or match[2]
-        said = known.get(name, at(known, tuple(name.split("."))))
-        return match[0] if said is None else said
-
-    whole = _ELEMENT.fullmatch(data)
-    return one(whole) if whole else _ELEMENT.sub(lambda match: str(one(match)), data)
+    """DATA with the variables that KNOWN has filled in."""
+    return filled_in(data, known, _ELEMENT)
 
 
 def read(spec: Item, context: Context, name: str) -> None:
@@ -149,6 +135,3 @@ def read(spec: Item, context: Context, name: str) -> None:
         for each in source.get("helm", "fileParameters") or []:
             where = source.where("helm", "fileParameters")
             installation.tell("text file", str(each.get("name")), where, file=each.get("path"))
-
-
-KINDS = {"argoproj.io/Application": application, "argoproj.io/ApplicationSet": application_set}

@@ -50,7 +50,3 @@ def members(item: Item) -> dict[str, tuple[Any, ...]]:
         for index, each in enumerate(targets if isinstance(targets, list) else [])
         if isinstance(each, dict) and not each.get("doNotDeploy")
     }
-
-
-KINDS: dict[str, object] = {}
-FILES = ((is_fleet, fleet),)

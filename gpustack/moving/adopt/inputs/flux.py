@@ -100,6 +100,3 @@ def helm_chart(item: Item, context: Context) -> None:
             for key in secret.get("keys") or []:
                 context.take(values_from(each.part("spec", "valuesSecrets", index), context, "Secret", str(key)))
     assign(item.part("spec", "set"), context)
-
-
-KINDS = {"helm.toolkit.fluxcd.io/HelmRelease": helm_release, "helm.cattle.io/HelmChart": helm_chart}

@@ -26,18 +26,8 @@ if TYPE_CHECKING:
     Node = Tree[Token]
 
 _INSIDE = re.compile(r"(?<!\$)\$\{([^{}]*)\}")
-_OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
-    **dict(
-        zip(
-            ("==", "!=", "<", ">", "<=", ">="),
-            (getattr(operator, each) for each in "eq ne lt gt le ge".split()),
-            strict=True,
-        )
-    ),
-    **dict(zip("+-*", (operator.add, operator.sub, operator.mul), strict=True)),
-    "&&": lambda a, b: a and b,
-    "||": lambda a, b: a or b,
-}
+_SIGNS = "== eq != ne < lt > gt <= le >= ge + add - sub * mul && and_ || or_".split()
+_OPERATORS = {sign: getattr(operator, name) for sign, name in zip(_SIGNS[::2], _SIGNS[1::2], strict=True)}
 Argument = Callable[[], Any]
 """What an argument comes to, when it is asked for."""
 
@@ -62,10 +52,8 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
     "split": lambda by, text: text.split(by),
     "format": lambda text, *each: text % each,
     "replace": lambda text, old, new: text.replace(old, new),
-    **{name: getattr(str, name) for name in ("lower", "upper")},
-    **dict(
-        zip(("trimspace", "trimprefix", "trimsuffix"), (str.strip, str.removeprefix, str.removesuffix), strict=True)
-    ),
+    "lower": str.lower,
+    "trimspace": str.strip,
     **dict.fromkeys(("tobool", "tonumber"), typed),
     "tostring": lambda each: each if unknown(each) else plain(each),
     **dict.fromkeys(("tolist", "toset", "tomap", "sensitive", "nonsensitive", "yamlencode", "jsonencode"), lambda x: x),

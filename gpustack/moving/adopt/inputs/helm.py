@@ -90,7 +90,3 @@ def held(context: Context) -> None:
             if inner is not None and recognised(inner):
                 context.installation.tell("held", key, item.where("data", key), name=item.text_at("metadata", "name"))
                 take(inner, context)
-
-
-KINDS: dict[str, object] = {}
-FILES = ((is_plugins, plugins), (recognised, take))

@@ -144,14 +144,3 @@ def service_version(item: Item, context: Context) -> None:
     for index, body in enumerate(examples.data if isinstance(examples.data, list) else []):
         if isinstance(body, dict) and body.get("kind") == "ClusterPolicy":
             cluster_policy(examples.part(index), context)
-
-
-KINDS = {
-    "nvidia.com/ClusterPolicy": cluster_policy,
-    "gpustack.dev/ClusterPolicy": cluster_policy,
-    "nvidia.com/NVIDIADriver": driver,
-    "nvidia.com/GPUCluster": gpu_cluster,
-    "v1/Secret": secret,
-    "operators.coreos.com/Subscription": subscription,
-    "operators.coreos.com/ClusterServiceVersion": service_version,
-}

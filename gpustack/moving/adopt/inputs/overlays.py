@@ -161,7 +161,3 @@ def _built(tree: list[Path]) -> str:
         said = done.stderr.decode("utf-8", "replace").replace(folder, "").strip()
         raise _refused(f"{Path(program).name} says: {said[-300:] or 'too much'}")
     return done.stdout.decode("utf-8", "replace")
-
-
-KINDS: dict[str, object] = {}
-FILES = ((is_overlay, overlay),)

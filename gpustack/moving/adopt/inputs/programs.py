@@ -15,7 +15,7 @@ from typing import Any
 
 from ..documents import Item, named_by
 from . import releases
-from .context import Context, chart_named
+from .context import chart_named
 
 _TOKEN = re.compile(
     r"(?P<skip>\s+|//[^\n]*|/\*.*?\*/|\#[^\n]*)|(?P<text>([\"'])\3\3.*?\3\3\3|([\"'`])(?:\\.|(?!\4)[^\\])*\4)"
@@ -148,11 +148,3 @@ def joined(data: Any) -> Any:
 def recognised(item: Item) -> bool:
     """Whether ITEM is a program of which a release could be read."""
     return isinstance(item.data, str) and any(True for _ in evaluated([item], {}))
-
-
-def read(item: Item, context: Context) -> None:
-    """What ITEM has written out is an item of its own."""
-
-
-KINDS: dict[str, object] = {}
-FILES = ((recognised, read),)

@@ -18,7 +18,7 @@ from gpustack.model import Location, Path, children, dotted
 from gpustack.policy.loading.foreign import is_values
 
 from ..documents import Beside, Item
-from ..installation import Leaves, Said, lay
+from ..installation import Leaves, Said, at, lay, walked
 from .context import CHART, Context, chart_named, said_by, words
 from .objects import CERTIFIED, OPERATOR
 from .sets import pairs, put, typed, unknown
@@ -95,18 +95,22 @@ def sayings(data: Any, path: Path = ()) -> Iterator[tuple[str, Path]]:
             yield from sayings(each, at)
 
 
-def filled_in(data: Any, known: Mapping[str, Any], depth: int = 5) -> Any:
-    """DATA with the variables of Ansible's that are KNOWN."""
+def filled_in(data: Any, known: Mapping[str, Any], pattern: re.Pattern[str] = _ONE, depth: int = 5) -> Any:
+    """DATA with the variables that PATTERN finds and that are KNOWN; a text that is one alone becomes what that is."""
     if isinstance(data, dict):
-        return {key: filled_in(each, known, depth) for key, each in data.items()}
+        return {key: filled_in(each, known, pattern, depth) for key, each in data.items()}
     if isinstance(data, list):
-        return [filled_in(each, known, depth) for each in data]
-    if not isinstance(data, str) or "{{" not in data or not depth:
+        return [filled_in(each, known, pattern, depth) for each in data]
+    if not isinstance(data, str) or not depth or not pattern.search(data):
         return data
-    if whole := _ONE.fullmatch(data.strip()):
-        made = known.get(whole[1], data)
-        return data if made == data else filled_in(made, known, depth - 1)
-    return _ONE.sub(lambda match: str(filled_in(known.get(match[1], match[0]), known, depth - 1)), data)
+
+    def one(match: re.Match[str]) -> Any:
+        name = next(filter(None, match.groups()))
+        said = known.get(name, at(known, tuple(name.split("."))))
+        return match[0] if said in (None, data) else filled_in(said, known, pattern, depth - 1)
+
+    whole = pattern.fullmatch(data.strip())
+    return one(whole) if whole else pattern.sub(lambda match: str(one(match)), data)
 
 
 def recognised(item: Item) -> bool:
@@ -329,18 +333,13 @@ def _text(source: Item, key: str) -> str | None:
 
 def patches(item: Item, context: Context) -> None:
     """Tell of patches in ITEM, which is about the operator: nothing here applies them."""
-    for path in patching(item.data):
-        context.installation.tell("post-renderers", dotted(path), item.where(*path))
-
-
-def patching(data: Any, path: Path = ()) -> Iterator[Path]:
-    """Where patches stand in DATA."""
-    for step, each in children(data):
-        if each and is_word(step, "patching") and not (isinstance(each, dict) and is_values(each)):
-            yield (*path, step)
-        else:
-            yield from patching(each, (*path, step))
-
-
-KINDS: dict[str, object] = {}
-FILES = ((recognised, read),)
+    for path, each in walked(item.data):
+        known = any(is_word(step, "patching") for step in path[:-1])
+        if (
+            each
+            and not known
+            and path
+            and is_word(path[-1], "patching")
+            and not (isinstance(each, dict) and is_values(each))
+        ):
+            context.installation.tell("post-renderers", dotted(path), item.where(*path))

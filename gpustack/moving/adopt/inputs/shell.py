@@ -14,11 +14,11 @@ from pathlib import Path as File
 from typing import Any
 
 from gpustack.catalog import _data
-from gpustack.model import InputError, Location, Path, children
+from gpustack.model import InputError, Location, Path
 from gpustack.text.read import value as parse
 
 from ..documents import COMMAND, HEREDOC, Item, documents, filled
-from ..installation import Leaves, Said, lay, leaves_of
+from ..installation import Leaves, Said, lay, leaves_of, walked
 from . import sets
 from .context import CHART, Context, words
 from .sets import pairs, put, typed
@@ -80,14 +80,11 @@ def made(text: str) -> str:
     return lines
 
 
-def texts(data: Any, path: Path = ()) -> Iterator[tuple[Path, str]]:
-    """The texts in DATA, which stands at PATH."""
-    if isinstance(data, str):
-        yield path, data
-    elif isinstance(data, list) and data[:1] == ["helm"]:
-        yield path, shlex.join(map(str, data))
-    for step, each in children(data):
-        yield from texts(each, (*path, step))
+def texts(data: Any) -> Iterator[tuple[Path, str]]:
+    """The texts in DATA, words of a command of Helm's as one."""
+    for path, each in walked(data):
+        if isinstance(each, str) or (isinstance(each, list) and each[:1] == ["helm"]):
+            yield path, each if isinstance(each, str) else shlex.join(map(str, each))
 
 
 def commands(item: Item) -> Iterator[tuple[Location, str]]:
@@ -248,7 +245,3 @@ def assign(flag: str, text: str, where: Location, context: Context) -> None:
             context.installation.tell("text file", name, where, file=value)
         else:
             put(context.installation.values, name, made, where)
-
-
-KINDS: dict[str, object] = {}
-FILES = ((recognised, read),)

@@ -99,7 +99,3 @@ def evaluated(items: Sequence[Item], reader: Reader) -> Iterator[Item]:
         data = evaluator.body(last(node)) if node.data == "block" else evaluator.of(last(node))
         if isinstance(data, dict):
             yield Item(item.file, item.text, data, line=node.meta.line)
-
-
-KINDS: dict[str, object] = {}
-FILES = ((recognised, lambda item, context: None),)
