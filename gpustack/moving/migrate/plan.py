@@ -78,7 +78,8 @@ def verdicts(seen: Seen, render: Render) -> list[Verdict]:
     rendered = render.of("DaemonSet")
     live = [body for body in seen.of("DaemonSet") if of_stack(body, seen, render)]
     fates = [judged(body, rendered, render) for body in live]
-    stood_for = {str(ours["metadata"]["name"]) for body in live if (ours := standing(body, rendered))}
+    standing = (rendered_for(str(body["metadata"]["name"]), rendered) for body in live)
+    stood_for = {str(ours["metadata"]["name"]) for ours in standing if ours}
     for name in sorted(set(rendered) - stood_for) if "DaemonSet" in seen.looked else ():
         if holds_driver(rendered[name]):
             why = "it is rendered and doesn't run here: on nodes that have a driver already, a second one would wait"
@@ -87,11 +88,6 @@ def verdicts(seen: Seen, render: Render) -> list[Verdict]:
         else:
             fates.append(Verdict(name, False, "new"))
     return sorted(fates, key=lambda each: (not each.driver, each.name))
-
-
-def standing(live: Body, rendered: Mapping[str, Body]) -> Body | None:
-    """What is RENDERED for the DaemonSet LIVE."""
-    return rendered_for(str(live["metadata"]["name"]), rendered)
 
 
 def holds_driver(body: Body) -> bool:
@@ -111,7 +107,7 @@ def of_stack(body: Body, seen: Seen, render: Render) -> bool:
 def judged(live: Body, rendered: Mapping[str, Body], render: Render) -> Verdict:
     """What becomes of the pods of the DaemonSet LIVE."""
     name, driver = str(live["metadata"]["name"]), holds_driver(live)
-    ours = standing(live, rendered)
+    ours = rendered_for(name, rendered)
     if ours is None:
         why = "the policy renders no such driver, so nobody would roll it any more, or it is pruned"
         return Verdict(name, True, "refused", why=why, remedy=CARRY) if driver else Verdict(name, False, "not rendered")

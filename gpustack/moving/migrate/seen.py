@@ -124,13 +124,10 @@ def dumped(sources: Sequence[str], namespace: str = "") -> Seen:
     return made
 
 
+@understood("what the cluster holds")
 def gathered(sources: Sequence[str], items: Sequence[Item]) -> Seen:
     """The objects in SOURCES and ITEMS, as `adopt` reads them. Raises InputError for other forms."""
-    with understood("what the cluster holds"):
-        return _gathered(read_all(sources, {}, items))
-
-
-def _gathered(dump: context.Context) -> Seen:
+    dump = read_all(sources, {}, items)
     told, known = dump.installation, kinds()
     every = [checked(each) for each in dump.items if each.text_at("kind") and each.text_at("metadata", "name")]
     holders = {name for name, kind in known.items() if kind.when == "holder"}

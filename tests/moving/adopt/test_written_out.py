@@ -180,3 +180,26 @@ def test_patches_are_merged_or_json_s(project: Project) -> None:
     assert patched({"a": {}}, [{"op": "add", "path": "/a/x~1y", "value": 1}]) == {"a": {"x/y": 1}}
     with pytest.raises(ValueError, match="not a patch"):
         patched({}, [{"op": "remove", "path": "/a"}])
+
+
+DOUBLED = "".join(f"  a{index + 1} = [local.a{index}, local.a{index}]\n" for index in range(60))
+TERRAFORM = (
+    'resource "helm_release" "x" {\n  chart = "gpu-operator"\n  values = [yamlencode({ driver = local.a60 })]\n}\n'
+)
+HINDERING = {
+    "brackets.ts": f'new Release("x", {{ chart: "gpu-operator", version: "v1", values: {"[" * 500}{"]" * 500} }})',
+    "lists.tf": f"locals {{\n  a0 = [1, 2]\n{DOUBLED}}}\n{TERRAFORM}",
+    "texts.tf": 'locals {\n  a0 = "x"\n'
+    + DOUBLED.replace("[", '"${').replace(", ", "}${").replace("]", '}"')
+    + "}\n"
+    + TERRAFORM,
+    "names.tf": f"locals {{\n  a60 = local.b\n  b = local.a60\n}}\n{TERRAFORM}",
+}
+
+
+@pytest.mark.parametrize("name", HINDERING)
+def test_what_is_made_to_hinder_ends(name: str, project: Project) -> None:
+    """Brackets without end, texts and lists that double, names that are made of each other: told or asked for."""
+    ran = run(project, {name: HINDERING[name]}, [name])
+    assert ran.code in {2, 4}
+    assert "GPU999" not in ran.out

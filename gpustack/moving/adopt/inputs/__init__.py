@@ -142,8 +142,9 @@ def handler_of(item: Item) -> str | None:
 
 def look(context: Context) -> Context:
     """Let each module read what it knows of the items of CONTEXT."""
+    known = [(handler_of(item), item) for item in context.items]
     for name, read in KINDS.items():
-        for item in (each for each in context.items if handler_of(each) == name):
+        for item in (each for kind, each in known if kind == name):
             with understood(f"the {item.text_at('kind')}", item.where()):
                 read(item, context)
     for item in context.items:

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 _INSIDE = re.compile(r"(?<!\$)\$\{([^{}]*)\}")
 _SIGNS = "== eq != ne < lt > gt <= le >= ge + add - sub * mul && and_ || or_".split()
 _OPERATORS = {sign: getattr(operator, name) for sign, name in zip(_SIGNS[::2], _SIGNS[1::2], strict=True)}
+LONGEST = 100_000
+"""Letters of a text and items of a list: more is made by nobody but to hinder."""
 Argument = Callable[[], Any]
 """What an argument comes to, when it is asked for."""
 
@@ -50,7 +52,6 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
     "values": lambda data: [data[key] for key in sorted(data)],
     "join": lambda by, each: by.join(map(str, each)),
     "split": lambda by, text: text.split(by),
-    "format": lambda text, *each: text % each,
     "replace": lambda text, old, new: text.replace(old, new),
     "lower": str.lower,
     "trimspace": str.strip,
@@ -79,11 +80,12 @@ class Evaluator:
 
     def of(self, node: Node) -> Any:
         """What NODE comes to."""
-        rule = getattr(self, f"_{node.data}", None)
+        rule = getattr(self, f"_{node.data}", self.written)
         try:
-            return rule(node) if rule else self.written(node)
-        except (ArithmeticError, AttributeError, IndexError, KeyError, StopIteration, TypeError, ValueError):
+            made = rule(node)
+        except (ArithmeticError, AttributeError, LookupError, RecursionError, StopIteration, TypeError, ValueError):
             return self.written(node)
+        return self.written(node) if isinstance(made, str | list) and len(made) > LONGEST else made
 
     def written(self, node: Node) -> str:
         """NODE as it is written, or its answer."""

@@ -25,6 +25,8 @@ _TOKEN = re.compile(
 _PAIRS = {"{": "}", "[": "]", "(": ")"}
 _ENDS = {",", ";", "", *_PAIRS.values()}
 _CONSTANTS = {"true": True, "false": False, "True": True, "False": False, **dict.fromkeys(("null", "None", "nil"))}
+DEEPEST = 60
+"""Brackets within each other in what is read."""
 _PLAIN = re.compile(r".*\b(?:String|Bool|Boolean|Int|Number|str|bool|int)")
 """Functions that make a value of a language one of a library."""
 
@@ -104,6 +106,9 @@ def spelt(text: str) -> str:
 def read_of(text: str, answers: Mapping[str, str]) -> Reader:
     """A reader of TEXT, which knows the names that are set once, to what is written out."""
     reader = Reader(text, [each for each in _TOKEN.finditer(text) if not each["skip"]], answers)
+    depth = itertools.accumulate((each[0] in _PAIRS) - (each[0] in _PAIRS.values()) for each in reader.tokens)
+    if max(depth, default=0) > DEEPEST:
+        reader.tokens = []
     set_to, words = dict[str, list[Any]](), [each[0] for each in reader.tokens]
     for at, (before, token, sign) in enumerate(zip(["", *words], reader.tokens, words[1:], strict=False)):
         if token["name"] and sign in {"=", ":="} and before not in {"(", ","}:  # not an argument by name

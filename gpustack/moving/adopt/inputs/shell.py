@@ -5,7 +5,9 @@ Variables are what the text itself or --set says; what only a shell could know s
 
 from __future__ import annotations
 
+import bisect
 import functools
+import itertools
 import json
 import re
 import shlex
@@ -108,17 +110,18 @@ def variables(item: Item, context: Context) -> tuple[dict[str, str], dict[str, l
         own: dict[str, str] = {}
         plain = re.sub(r"\\\n", " \f", text)
         conditions = list(_CONDITION.finditer(plain))
+        starts = [each.start() for each in conditions]
+        depths = [0, *itertools.accumulate(-1 if each[1] in {"fi", "esac", "endif"} else 1 for each in conditions)]
         for match in _SET.finditer(plain):
             name, how, *said = (each or "" for each in match.groups())
             value = filled(_NAMED.sub(functools.partial(taken, own), "".join(said)), own)
             more = how == "+" or f"${name}" in "".join(said)
             same = more or own.get(name, value) == value
             own[name] = f"{own.get(name, '')} {value}" if how == "+" else value if same else "$("
-            above = [each for each in conditions if each.start() < match.start()]
-            depth = sum(-1 if each[1] in {"fi", "esac", "endif"} else 1 for each in above)
-            if text is item.text and depth > 0:
+            above = bisect.bisect(starts, match.start())
+            if text is item.text and depths[above] > 0:
                 line = plain.count("\n", 0, match.start()) + plain.count("\f", 0, match.start())
-                asked.setdefault(name, []).append((line + 1, above[-1][0].strip()))
+                asked.setdefault(name, []).append((line + 1, conditions[above - 1][0].strip()))
         known |= {name: value for name, value in own.items() if "$(" not in value}
     return known, asked
 

@@ -6,6 +6,7 @@ the calls of a module or defaults say.
 
 from __future__ import annotations
 
+import itertools
 import os
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
@@ -15,7 +16,8 @@ from typing import TYPE_CHECKING, Any
 
 from gpustack.model import InputError, Location
 
-from ..documents import HCL, Item, Reader
+from ..documents import HCL, MOST, Item, Reader
+from ..installation import walked
 from .hcl import Argument, Evaluator, blocks, last, trees
 
 if TYPE_CHECKING:
@@ -51,7 +53,7 @@ class Folder:
     named: dict[str, Argument] = field(default_factory=dict)
     calls: list[Mapping[str, Argument]] = field(default_factory=list)
     given: dict[str, Any] = field(default_factory=dict)
-    busy: set[str] = field(default_factory=set)
+    done: dict[str, list[Any] | None] = field(default_factory=dict)
 
     def look(self, root: str, name: str, written: str) -> Any:
         """What ROOT.NAME is, WRITTEN where nobody says."""
@@ -63,13 +65,14 @@ class Folder:
             return answers[told[0]]
         if root == "var" and name in self.given:
             return self.given[name]
-        if full in self.busy:
-            return written
-        self.busy.add(full)
-        calls = [each[name]() for each in self.calls if name in each] if root == "var" else []
-        said = calls or [each() for each in [self.named.get(full)] if each]
-        self.busy.discard(full)
-        return said[0] if said and all(each == said[0] for each in said) else written
+        if full not in self.done:
+            self.done[full] = None  # where it is made of itself
+            calls = [each[name]() for each in self.calls if name in each] if root == "var" else []
+            said = calls or [each() for each in [self.named.get(full)] if each]
+            small = said and next(itertools.islice(walked(said[0]), MOST, None), None) is None
+            self.done[full] = [said[0]] if small and all(each == said[0] for each in said) else None
+        known = self.done[full]
+        return known[0] if known else written
 
 
 def evaluated(items: Sequence[Item], reader: Reader) -> Iterator[Item]:
