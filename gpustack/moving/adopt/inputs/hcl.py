@@ -54,6 +54,7 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
     "split": lambda by, text: text.split(by),
     "replace": lambda text, old, new: text.replace(old, new),
     "lower": str.lower,
+    "upper": str.upper,
     "trimspace": str.strip,
     **dict.fromkeys(("tobool", "tonumber"), typed),
     "tostring": lambda each: each if unknown(each) else plain(each),
