@@ -207,11 +207,14 @@ def test_two_checkouts_that_render_the_same(merged: Project, tmp_path: Path) -> 
     assert told() == []
 
 
-def test_a_file_that_is_no_object(merged: Project, tmp_path: Path) -> None:
-    """It is named, with what to do; exit 4."""
+@pytest.mark.parametrize(
+    "text", ["just text", "kind: ConfigMap\nmetadata: {name: 5}", "kind: A\nmetadata: {namespace: [b]}"]
+)
+def test_a_file_that_is_no_object(merged: Project, tmp_path: Path, text: str) -> None:
+    """It is named, with what to do; exit 4. A name that isn't a text is none that an object can have."""
     other = tmp_path / "other"
     (other / "one" / "base").mkdir(parents=True)
-    (other / "one" / "base" / "x.yaml").write_text("just text")
+    (other / "one" / "base" / "x.yaml").write_text(text)
     ran = merged.run("diff", other, merged.dist)
     assert (ran.code, "one/base/x.yaml is not a Kubernetes object" in ran.err) == (4, True)
 

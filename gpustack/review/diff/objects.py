@@ -36,8 +36,8 @@ class Identity(NamedTuple):
     def of(cls, body: Body, engine: str = "") -> Self:
         metadata = body.get("metadata") or {}
         group, _, version = str(body.get("apiVersion", "")).rpartition("/")
-        names = (metadata.get("namespace", ""), metadata.get("name", ""))
-        return cls(group if version else "", str(body["kind"]), *names, engine)
+        space, name = ("" if each is None else each for each in map(metadata.get, ("namespace", "name")))
+        return cls(group if version else "", str(body["kind"]), space, name, engine)
 
     def __str__(self) -> str:
         whose = f"{title(self.engine)}'s " if self.engine else ""

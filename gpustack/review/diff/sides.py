@@ -206,8 +206,8 @@ class _Look:
 def _parse(text: str, shown: str) -> Body | None:
     try:
         body: Body | None = yaml.load(text, Loader=LOADER)  # noqa: S506 - a safe loader, in C where there is one
-        if body is not None:
-            Identity.of(body)
+        if body is not None and not all(isinstance(part, str) for part in Identity.of(body)):
+            raise TypeError(shown)
     except (yaml.YAMLError, KeyError, TypeError, AttributeError, ValueError, RecursionError):
         remedy = "compare folders that gpustack rendered, or take the file out of them"
         raise InputError.of("GPU950", f"{shown} is not a Kubernetes object", remedy=remedy) from None
