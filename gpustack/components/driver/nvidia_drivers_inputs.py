@@ -111,26 +111,21 @@ def of_driver(view: DriverView, driver: NvidiaDriver) -> NvidiaDriverInputs:
         findings += error.findings
     if findings:
         raise FindingsError(*findings)
+    # The operator drops labels that selectors depend on (10.3), and tells no toleration twice (revisions.md).
+    labels = dict(driver.labels)
+    for key in driver.labels:
+        if key == "app" or key.startswith("app.kubernetes.io/"):
+            del labels[key]
     return NvidiaDriverInputs(
         name=driver.name,
         settings=made,
-        labels={key: value for key, value in driver.labels.items() if not reserved(key)},
+        labels=labels,
         annotations=driver.annotations,
-        tolerations=tolerations(driver),
+        tolerations=(TOLERATION, *dumped(driver.tolerations)),
         priority_class=driver.priorityClassName,
         security_context=dump(driver.podSecurityContext),
         pods=pods,
     )
-
-
-def reserved(label: str) -> bool:
-    """Whether LABEL is one that selectors depend on: the operator drops these from a driver's labels (10.3)."""
-    return label == "app" or label.startswith("app.kubernetes.io/")
-
-
-def tolerations(driver: NvidiaDriver) -> tuple[dict[str, Any], ...]:
-    """The built-in toleration and DRIVER's, as given: the operator tells none twice by looking (revisions.md)."""
-    return (TOLERATION, *dumped(driver.tolerations))
 
 
 def view_of(cluster: Cluster, index: int, pools: list[Pool]) -> DriverView:

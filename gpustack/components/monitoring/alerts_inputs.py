@@ -62,8 +62,11 @@ class AlertsInputs(Inputs):
 def from_cluster(cluster: Cluster) -> AlertsInputs | None:
     """None where the policy asks for no alerts, and where nothing could read them."""
     spec, said = cluster.spec, cluster.spec.alerts
-    rules = rules_of(cluster)
-    if said is None or not rules:
+    if said is None:
+        return None
+    silences = alerts.silences(cluster)
+    rules = tuple(_rule(rule, said, silences.get(rule.alert.name)) for rule in alerts.rules(cluster))
+    if not rules:
         return None
     promised = alerts.promises(cluster)
     resources = {name for pool in cluster.capacity for name in pool.per_node if pool.name in promised}
@@ -91,12 +94,6 @@ def probe(cluster: Cluster) -> str:
     have = served(cluster.spec) or {}
     rows = [name for name, kind in have.items() if kind != "label" and not name.startswith("DCGM_FI_PROF_")]
     return PROBE if PROBE in rows or not rows else rows[0]
-
-
-def rules_of(cluster: Cluster) -> tuple[RuleInputs, ...]:
-    """The rules of CLUSTER, with the words of its policy for how urgent they are."""
-    said, silences = cluster.spec.alerts, alerts.silences(cluster)
-    return tuple(_rule(rule, said, silences.get(rule.alert.name)) for rule in alerts.rules(cluster) if said)
 
 
 def _rule(rule: alerts.Rule, said: Alerts, silence: Silence | None) -> RuleInputs:

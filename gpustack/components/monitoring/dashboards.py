@@ -21,7 +21,8 @@ from ...catalog import dashboards as known
 from ...model import Body
 from ...policy.language.alerts import Dashboards as Policy
 from ..component import Component
-from ..parts.kube import config_map, metadata
+from ..parts.kube import config_map
+from ..parts.template import template
 from .dashboards_inputs import DashboardsInputs
 
 SOURCE = DataSourceRef(type_val="prometheus", uid="$datasource")
@@ -51,17 +52,8 @@ def manifest(name: str, text: str, said: Policy, namespace: str) -> Body:
         made = config_map(name, namespace, {f"{name}.json": text}, labels=said.labels)
         made["metadata"] |= {"annotations": {"grafana_folder": said.folder}} if said.folder else {}
         return made
-    return {
-        "apiVersion": "grafana.integreatly.org/v1beta1",
-        "kind": "GrafanaDashboard",
-        "metadata": metadata(name, namespace, labels=said.labels),
-        "spec": {
-            "allowCrossNamespaceImport": True,
-            "instanceSelector": {"matchLabels": said.instanceSelector},
-            **({"folder": said.folder} if said.folder else {}),
-            "json": text,
-        },
-    }
+    words = {"name": name, "namespace": namespace, "labels": said.labels, "text": text}
+    return template(__file__, "grafana", **words, instances={"matchLabels": said.instanceSelector}, folder=said.folder)
 
 
 def written(name: known.Name, inputs: DashboardsInputs) -> str:

@@ -49,10 +49,10 @@ def from_cluster(cluster: Cluster) -> KubeVirtInputs | None:
     if section is None:
         return None
     external, findings = cluster.offered_to_kubevirt, list[Finding]()
-    pci = permitted(pci_of_pools(spec, findings), external, ((each.selector, each) for each in section.pciDevices))
-    mediated = permitted(
-        mediated_of_pools(spec, findings), external, ((each.name, each) for each in section.mediatedDevices)
-    )
+    ours = pci_of_pools(spec, section, findings)
+    pci = permitted(ours, external, ((each.selector, each) for each in section.pciDevices))
+    ours = mediated_of_pools(spec, section, findings)
+    mediated = permitted(ours, external, ((each.name, each) for each in section.mediatedDevices))
     if section.featureGates is not None and section.target == "hyperconverged":
         findings.append(refused("GPU083", "kubevirt.featureGates"))
     if not pci and not mediated and not findings:
@@ -90,9 +90,9 @@ def pools(spec: ClusterPolicySpec, what: Literal["vm-passthrough", "vm-vgpu"]) -
         yield from ((index, spec.nodePools[index]) for index in resolve(spec).serving(what))
 
 
-def pci_of_pools(spec: ClusterPolicySpec, findings: list[Finding]) -> list[tuple[str, str]]:
+def pci_of_pools(spec: ClusterPolicySpec, section: KubeVirt, findings: list[Finding]) -> list[tuple[str, str]]:
     """(PCI id, resource) of the GPUs that pools pass through."""
-    section, devices = policy(spec), list[tuple[str, str]]()
+    devices = list[tuple[str, str]]()
     for index, pool in pools(spec, "vm-passthrough"):
         product = product_of(pool)
         if product is not None:
@@ -104,18 +104,12 @@ def pci_of_pools(spec: ClusterPolicySpec, findings: list[Finding]) -> list[tuple
     return devices
 
 
-def mediated_of_pools(spec: ClusterPolicySpec, findings: list[Finding]) -> list[tuple[str, str]]:
+def mediated_of_pools(spec: ClusterPolicySpec, section: KubeVirt, findings: list[Finding]) -> list[tuple[str, str]]:
     """(name, resource) of the vGPU types that pools have."""
-    section, devices = policy(spec), list[tuple[str, str]]()
+    devices = list[tuple[str, str]]()
     for index, pool in pools(spec, "vm-vgpu"):
         types = mediated_devices(resolve(spec).of(pool))
         if not types and not section.mediatedDevices:
             findings.append(refused("GPU081", f"nodePools[{index}].vgpu.config", pool=pool.name))
         devices += types
     return devices
-
-
-def policy(spec: ClusterPolicySpec) -> KubeVirt:
-    """The section of SPEC, which is there."""
-    assert spec.kubevirt is not None, "asked for by from_cluster alone"  # noqa: S101 - narrows the type
-    return spec.kubevirt
