@@ -27,8 +27,6 @@ class Compat(Component[CompatInputs]):
 
     def manifests(self, inputs: CompatInputs) -> Iterator[Body]:
         yield from (crd(name) for name in inputs.crds)
-        version = {
-            "app.kubernetes.io/version": inputs.release
-        }  # the chart's; KAI asks for it (docs/components/compat.md)
-        meta = metadata(NAME, labels=version, annotations=NOTE)
+        # The version is as the chart says it; KAI asks for it (docs/components/compat.md).
+        meta = metadata(NAME, labels={"app.kubernetes.io/version": inputs.release}, annotations=NOTE)
         yield {"apiVersion": "nvidia.com/v1", "kind": "ClusterPolicy", "metadata": meta, "spec": inputs.spec}

@@ -6,13 +6,11 @@ because a policy may leave each to another owner (`cluster.crds`).
 
 from pathlib import Path
 
+from ...catalog import _data
 from ...model import Body
 
 
 def crd(name: str) -> Body:
     """The CustomResourceDefinition NAME, from its data file."""
-    import yaml
-
-    with Path(__file__).with_name(f"{name}.yaml").open("rb") as file:
-        body: Body = yaml.load(file, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))  # noqa: S506 - both are safe
+    body: Body = _data.copy(_data.read(Path(__file__).with_name(f"{name}.yaml")))
     return body

@@ -10,7 +10,7 @@ Then the init container that clears a node of the driver before.
 """
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 from ..parts.common_inputs import Common
 from ..parts.daemonset import host_root
@@ -26,6 +26,8 @@ WAIT_AND_INSTALL = (
     "echo 'waiting for the driver to be installed'; sleep 10; done; exec {program} install"
 )
 """Both build against the driver's sources, which are there once the driver's container has unpacked them."""
+STARTUP = {"initialDelaySeconds": 10, "periodSeconds": 10, "failureThreshold": 120}
+PROBE = {"timeoutSeconds": 10, "successThreshold": 1}
 
 
 def features(settings: DriverCommon, target: DriverPod) -> list[Container]:
@@ -55,9 +57,8 @@ def peermem(settings: DriverCommon, target: DriverPod) -> Container:
     if settings.host_mofed:
         container.env.set("USE_HOST_MOFED", True)
     check = ["sh", "-c", "nvidia-driver probe_nvidia_peermem"]
-    timing = {"timeoutSeconds": 10, "successThreshold": 1}
-    container.startup = exec_probe(check, initialDelaySeconds=10, periodSeconds=10, failureThreshold=120, **timing)
-    container.liveness = exec_probe(check, initialDelaySeconds=30, periodSeconds=30, failureThreshold=1, **timing)
+    container.startup = exec_probe(check, **STARTUP, **PROBE)
+    container.liveness = exec_probe(check, initialDelaySeconds=30, periodSeconds=30, failureThreshold=1, **PROBE)
     container.mount(RUN_NVIDIA, "/run/nvidia", propagation="Bidirectional")
     container.mount(VAR_LOG, "/var/log").mount(DEV_LOG, "/dev/log", read_only=True)
     container.mount(MELLANOX, "/run/mellanox/drivers", propagation="HostToContainer")
@@ -65,21 +66,11 @@ def peermem(settings: DriverCommon, target: DriverPod) -> Container:
     return container
 
 
-class Names(NamedTuple):
-    """What a builder is called: its container, the program that builds, the kernel module that it loads, and the word
-    for it with OpenShift's driver toolkit.
-    """
-
-    container: str
-    program: str
-    module: str
-    word: str
-
-
-BUILDERS: dict[Part, Names] = {
-    "fs": Names("nvidia-fs-ctr", "nvidia-gds-driver", "nvidia_fs", "nv-fs-ctr-run-with-dtk"),
-    "gdrcopy": Names("nvidia-gdrcopy-ctr", "nvidia-gdrcopy-driver", "gdrdrv", "gdrcopy-ctr-run-with-dtk"),
+BUILDERS: dict[Part, tuple[str, str, str, str]] = {
+    "fs": ("nvidia-fs-ctr", "nvidia-gds-driver", "nvidia_fs", "nv-fs-ctr-run-with-dtk"),
+    "gdrcopy": ("nvidia-gdrcopy-ctr", "nvidia-gdrcopy-driver", "gdrdrv", "gdrcopy-ctr-run-with-dtk"),
 }
+"""A builder's container, the program that builds, its kernel module, and the word for it with OpenShift's toolkit."""
 
 
 def builder(settings: DriverCommon, target: DriverPod, module: Module, part: Part) -> Container:
@@ -96,14 +87,7 @@ def builder(settings: DriverCommon, target: DriverPod, module: Module, part: Par
         security=PRIVILEGED_S0,
         resources=settings.resources,
     )
-    container.startup = exec_probe(
-        ["sh", "-c", f"lsmod | grep {loaded}"],
-        initialDelaySeconds=10,
-        periodSeconds=10,
-        timeoutSeconds=10,
-        failureThreshold=120,
-        successThreshold=1,
-    )
+    container.startup = exec_probe(["sh", "-c", f"lsmod | grep {loaded}"], **STARTUP, **PROBE)
     container.mount(RUN_NVIDIA, "/run/nvidia", propagation="HostToContainer")
     container.mount(VAR_LOG, "/var/log").mount(DEV_LOG, "/dev/log", read_only=True)
     if not settings.type:

@@ -6,6 +6,7 @@ pool, which overrides fields of it (driver_inputs.py), and `drivers` (nvidia_dri
 DriverView, by the functions here.
 """
 
+from collections.abc import Callable
 from typing import Any, Literal
 
 from ...catalog.releases import release
@@ -98,11 +99,7 @@ def settings(view: DriverView) -> DriverCommon:
     for section in (view.gds, view.gdrcopy):
         secrets += (section.imagePullSecrets or ()) if section.enabled else ()
     return DriverCommon(
-        manager=Manager(
-            image=image(spec, manager, "driver.manager", at=view.at),
-            pull_policy=manager.imagePullPolicy or "",
-            env=pairs(manager.env),
-        ),
+        manager=driver_manager(spec, manager, "driver.manager", view.at),
         pull_policy=pull_policy(driver.imagePullPolicy),
         pull_secrets=tuple(secrets),
         precompiled=bool(driver.usePrecompiled),
@@ -192,6 +189,9 @@ def precompiled_refusals(view: DriverView) -> list[Finding]:
     return findings
 
 
-def driver_manager(spec: ClusterPolicySpec, section: DriverManager, path: str) -> Manager:
-    """The manager that SECTION at PATH ("vfioManager.driverManager") describes."""
-    return Manager(image=image(spec, section, path), pull_policy=section.imagePullPolicy or "", env=pairs(section.env))
+def driver_manager(
+    spec: ClusterPolicySpec, section: DriverManager, path: str, at: Callable[[str], str] = str
+) -> Manager:
+    """The manager that SECTION at PATH ("vfioManager.driverManager") describes; AT as for `image`."""
+    reference = image(spec, section, path, at=at)
+    return Manager(image=reference, pull_policy=section.imagePullPolicy or "", env=pairs(section.env))

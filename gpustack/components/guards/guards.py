@@ -19,7 +19,7 @@ from ..component import Component
 from ..parts import admission
 from ..parts.admission import callers, listed, named, quoted, user
 from ..parts.common_inputs import GUARDED
-from .guards_inputs import DRA_CONTROLLER, DRA_PLUGIN, Discovery, GuardsInputs, NodeWriter
+from .guards_inputs import DRA_CONTROLLER, DRA_PLUGIN, Discovery, GuardsInputs
 
 RECONCILER = "gpustack-reconciler"
 DELETERS = ("namespace-controller", "generic-garbage-collector")
@@ -36,11 +36,12 @@ class Guards(Component[GuardsInputs]):
     def manifests(self, inputs: GuardsInputs) -> Iterator[Body]:
         here = inputs.namespace
         if inputs.nodes:
+            begin = ", ".join(f"{quoted(user(here, each.account))}: {listed(each.labels)}" for each in inputs.nodes)
             yield from admission.policy(
                 "nodes",
                 inputs.mode,
                 callers(here, (each.account for each in inputs.nodes)),
-                own=prefixes(here, inputs.nodes),
+                own=f"{{{begin}}}[request.userInfo.username]",  # what labels of the caller begin with
                 anywhere=unless(user(here, each.account) for each in inputs.nodes if each.anywhere),
                 cordoning=unless(user(here, each.account) for each in inputs.nodes if each.cordons),
             )
@@ -60,12 +61,6 @@ class Guards(Component[GuardsInputs]):
                 "workloads", inputs.mode, who, namespace=here, plugin=plugin, controller=controller
             )
         yield from config_maps(inputs)
-
-
-def prefixes(namespace: str, writers: tuple[NodeWriter, ...]) -> str:
-    """The expression for what the labels of the caller begin with."""
-    entries = [f"{quoted(user(namespace, each.account))}: {listed(each.labels)}" for each in writers]
-    return f"{{{', '.join(entries)}}}[request.userInfo.username]"
 
 
 def unless(users: Iterable[str]) -> str:

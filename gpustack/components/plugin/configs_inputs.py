@@ -268,15 +268,9 @@ def inline(spec: ClusterPolicySpec, config: NamedConfigs, name: str) -> InEffect
     """
     if config.create and (config.data or config.name):
         return InEffect(config.name or name, dict(config.data or {}))
-    known = next(
-        (
-            body.get("data")
-            for body in spec.extraObjects
-            if body["kind"] == "ConfigMap" and body["metadata"]["name"] == config.name
-        ),
-        None,
-    )
-    return InEffect(config.name or "", known)
+    wanted = ("ConfigMap", config.name)
+    known = (body.get("data") for body in spec.extraObjects if (body["kind"], body["metadata"]["name"]) == wanted)
+    return InEffect(config.name or "", next(known, None))
 
 
 def refuse_both(config: NamedConfigs, path: str, pool: NodePool, spec: ClusterPolicySpec) -> None:
