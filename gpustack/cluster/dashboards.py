@@ -36,9 +36,7 @@ def counters(cluster: Cluster) -> list[str]:
 
 
 def lacking(cluster: Cluster, have: Mapping[str, str] | None) -> list[str]:
-    """The metrics that the dashboards of CLUSTER read and nobody serves there; the exporter's list is what it HAS, with
-    types, None where nobody knows.
-    """
+    """The metrics that CLUSTER's dashboards read and nobody serves; the exporter serves what it HAS (None: unknown)."""
     said, rules = cluster.spec.dashboards, list(alerts.rules(cluster))
     recorded = {f"gpustack:{name}" for rule in rules for name in rule.alert.records}
     fields = counters(cluster) if cluster.stack.dcgmExporter.enabled else ()

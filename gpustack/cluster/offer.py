@@ -54,10 +54,8 @@ class PoolOffer:
         """Whether a node has all of WANTED, or may have."""
         if self.resources is None:
             return True
-        return all(
-            name in self.resources and (self.resources[name] is None or number <= (self.resources[name] or 0))
-            for name, number in wanted.items()
-        )
+        known = {name: number for name, number in self.resources.items() if number is not None}
+        return all(name in self.resources and number <= known.get(name, number) for name, number in wanted.items())
 
 
 @dataclass(frozen=True, slots=True)

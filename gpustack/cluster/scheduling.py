@@ -20,13 +20,8 @@ if TYPE_CHECKING:
 __all__ = ["excluded", "expressions_of", "kept_away", "required_terms", "tolerations_of"]
 
 
-OF_DAEMONSETS = frozenset(
-    f"node.kubernetes.io/{name}"
-    for name in (
-        *("not-ready", "unreachable", "disk-pressure", "memory-pressure", "pid-pressure", "unschedulable"),
-        "network-unavailable",
-    )
-)
+_STATES = "not-ready unreachable disk-pressure memory-pressure pid-pressure unschedulable network-unavailable"
+OF_DAEMONSETS = frozenset(f"node.kubernetes.io/{name}" for name in _STATES.split())
 """Keys of taints that the DaemonSet controller lets its pods tolerate."""
 
 

@@ -33,8 +33,7 @@ def permitted(cluster: Cluster) -> frozenset[str] | None:
     """The resources of all devices that KubeVirt is told to permit; None where that isn't the whole list: the policy
     doesn't write it, or the HyperConverged operator adds those of others.
     """
-    spec = cluster.spec
-    section = spec.kubevirt
+    section = cluster.spec.kubevirt
     if section is None or section.target == "hyperconverged":
         return None
     resources = [device.resourceName for device in (*section.pciDevices, *section.mediatedDevices)]

@@ -64,11 +64,8 @@ def driver_section_is_replaced(cluster: Cluster) -> Iterator[Hit]:
 
 def sharing(spec: ClusterPolicySpec) -> list[int]:
     """The positions of the pools that share or cut their GPUs."""
-    return [
-        index
-        for index, pool in enumerate(spec.nodePools)
-        if pool.sharing.mig or pool.sharing.timeSlicing or pool.sharing.mps
-    ]
+    shares = [pool.sharing.mig or pool.sharing.timeSlicing or pool.sharing.mps for pool in spec.nodePools]
+    return [index for index, shared in enumerate(shares) if shared]
 
 
 def defaults_of(spec: ClusterPolicySpec) -> Any:

@@ -106,9 +106,7 @@ def pod_of(body: Body) -> dict[str, Any]:
 
 
 def needed(body: Body) -> Iterator[Needed]:
-    """Every object that BODY names. What is in an object of the user's other software only that software knows, though
-    it may have the name of a kind of Kubernetes (a Role, a Service, a Job).
-    """
+    """Every object that BODY names; of other software's kinds none, though they be called Role, Service or Job."""
     if not kubernetes.having(body["apiVersion"], body["kind"]):
         return
     kind, meta = body["kind"], body["metadata"]

@@ -26,13 +26,8 @@ SECTIONS = {
 }
 """By section of the policy: the component, and what happens where there are two of them."""
 DRIVER_DIR = "/run/nvidia/driver"
-DEPLOYED = {
-    "driver": "driver",
-    "toolkit": "container-toolkit",
-    "devicePlugin": "device-plugin",
-    "migManager": "mig-manager",
-}
-"""The ends of the labels nvidia.com/gpu.deploy.*, by section of the policy."""
+DEPLOYED = {"toolkit": "container-toolkit", "devicePlugin": "device-plugin", "migManager": "mig-manager"}
+"""The ends of the labels nvidia.com/gpu.deploy.*, by section of the policy, where they are called otherwise."""
 
 
 @rule("GPU445", "error")
@@ -162,7 +157,7 @@ def system_with_its_own_stack(cluster: Cluster) -> Iterator[Hit]:
         if pool.system is None or pool.system.driver_image != "none" or pool.system.id in own.systems:
             continue
         for section, what in sorted(_brought(pool.system.id).items()):
-            label = f"nvidia.com/gpu.deploy.{DEPLOYED[section]}"
+            label = f"nvidia.com/gpu.deploy.{DEPLOYED.get(section, section)}"
             if _runs(cluster, pool, section) and pool.said.nodeSelector.get(label) != "false":
                 title, harm = SECTIONS[section]
                 yield hit(

@@ -1,6 +1,4 @@
-"""Rules about virtual machines: workloads of pools that nothing serves, who serves them, vGPU types that a GPU doesn't
-have, files and images of the vGPU managers, and what KubeVirt is told of the devices.
-"""
+"""Rules about virtual machines: who serves them, vGPUs and the files of their managers, what KubeVirt is told."""
 
 import re
 from collections.abc import Iterator
