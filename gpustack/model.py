@@ -54,8 +54,7 @@ KIND_STAGE: dict[str, Stage] = {
 }
 """Kinds whose stage does not depend on the component that renders them.
 
-Engines delete and re-create what moves: only ever add here.
-"""
+Engines delete and re-create what moves: only ever add here."""
 
 
 DEEPEST = 64
@@ -92,9 +91,7 @@ def annotations_size(annotations: Mapping[str, str]) -> int:
 
 
 def whole(text: str) -> int | None:
-    """TEXT as a number from 0 on; None where it isn't one, or has more than 18 digits: then it counts nothing here, and
-    Python refuses to read thousands.
-    """
+    """TEXT as a number from 0 on; None where it isn't one or has more than 18 digits (Python refuses thousands)."""
     return int(text) if text.isascii() and text.isdigit() and len(text) <= _DIGITS else None
 
 
@@ -114,8 +111,7 @@ def has_credentials(text: str) -> bool:
 
 
 def masked(text: str) -> str:
-    """TEXT without users and passwords of addresses, for messages and logs: also where a '/' in
-    the password makes it no valid address."""
+    """TEXT without users and passwords of addresses, also where a '/' in the password makes it no valid address."""
     return _CREDENTIALS.sub("***", text) if "@" in text else text
 
 
@@ -132,8 +128,7 @@ Pipelines `##vso[`, TeamCity `##teamcity[`."""
 
 def printable(line: str) -> str:
     """LINE without control characters and commands of CI systems: what a policy holds must steer neither the terminal
-    nor whoever reads the log.
-    """
+    nor whoever reads the log."""
     made = "".join(
         c if c.isprintable() or c == "\t" else f"\\x{ord(c):02x}" if ord(c) < 256 else f"\\u{ord(c):04x}" for c in line
     )
@@ -163,10 +158,8 @@ def mappings(value: Any) -> list[tuple[int, dict[str, Any]]]:
 
 
 def dotted(path: Iterable[object]) -> str:
-    """Write PATH the way people do: spec.nodePools[0].name. A key with dots or spaces stands in quotes.
-
-    A step that is neither a key nor an index writes itself.
-    """
+    """Write PATH the way people do: spec.nodePools[0].name. A key with dots or spaces stands in quotes; a step that is
+    neither a key nor an index writes itself."""
     text = ""
     for step in path:
         if isinstance(step, int):
@@ -188,8 +181,7 @@ def few(words: Sequence[str], most: int, between: str = ", ") -> str:
 
 @dataclass(frozen=True, slots=True)
 class Location:
-    """A place in a file. Lines and columns count from 1; `text` is the line itself, without its line end and without
-    passwords."""
+    """A place in a file. Lines and columns count from 1; `text` is the line, without its end and without passwords."""
 
     file: str
     line: int | None = None
@@ -213,8 +205,7 @@ class Finding:
     is a configuration of its own; policy/loading/place.py makes a location of it, and of `key`: what is wrong is the
     last key of `path`, and not its value. It counts from the day `since` on and before the day `until`. Sentences
     have no password of an address in them, whatever they quote. `waived` says who waived it and why, for a finding
-    that is a note for that reason.
-    """
+    that is a note for that reason."""
 
     rule: str
     severity: Severity

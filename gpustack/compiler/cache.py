@@ -75,8 +75,7 @@ def own_files(folder: str) -> Iterator[str]:
     """Code and data below FOLDER in a stable order, without byte code and without a wheel's copy of the schemas and of
     what gpustack needs.
 
-    What an editor leaves for a moment (hidden files, links to nothing) is not part of it.
-    """
+    What an editor leaves for a moment (hidden files, links to nothing) is not part of it."""
     with os.scandir(folder) as entries:
         known = sorted((entry for entry in entries if not entry.name.startswith(".")), key=lambda entry: entry.name)
     for entry in known:
@@ -102,8 +101,7 @@ def ours_alone(state: os.stat_result) -> bool:
 def untrusted(root: Path) -> str:
     """Why the store in ROOT must not be read, as the end of a sentence; "" where it may.
 
-    The checksum of an entry tells damage, not who wrote it: whoever can write to the folder says what is rendered.
-    """
+    The checksum of an entry tells damage, not who wrote it: whoever can write to the folder says what is rendered."""
     if of_work_tree(root):
         return "is in the work tree, where a pull request can put entries"
     try:
@@ -118,8 +116,7 @@ def untrusted(root: Path) -> str:
 class Store:
     """Values (JSON objects) by kind and key, below `root`/<salt>/. Keeps recently used ones in memory.
 
-    What is not here may be `shared` with other machines: `bring` fetches it, `hand_on` gives what was put since.
-    """
+    What is not here may be `shared` with other machines: `bring` fetches it, `hand_on` gives what was put since."""
 
     def __init__(self, root: Path, salt: str, shared: Shared | None = None) -> None:
         self.root, self.salt, self.shared = root, salt, shared

@@ -41,8 +41,7 @@ class Rendering:
     """What a cluster's folder should hold: the policy it comes from, the Kubernetes minor, and content by path.
 
     `owner` is the project that the policy belongs to, see the function. `engine` are the engine's objects, by path
-    below dist/ (beside.py). `artifact` says of an OCI artifact that it holds what is no file here (stack.py).
-    """
+    below dist/ (beside.py). `artifact` says of an OCI artifact that it holds what is no file here (stack.py)."""
 
     cluster: str
     source: str
@@ -53,10 +52,7 @@ class Rendering:
     artifact: Mapping[str, Any] | None = None
 
     def index(self) -> bytes:
-        """What was written, as the file that stands outside the synced folders.
-
-        Not shaped like an object: nothing applies it.
-        """
+        """What was written, as a file outside the synced folders. Not shaped like an object: nothing applies it."""
         head: dict[str, Any] = {"format": 1, "cluster": self.cluster, "source": self.source, "kubernetes": self.minor}
         if self.owner:
             head["project"] = self.owner
@@ -68,9 +64,7 @@ class Rendering:
         return f'{text},\n "files": {listing(self.files)}\n}}\n'.encode()
 
     def indexed_as(self, index: bytes | None) -> bool:
-        """Whether INDEX says what is rendered here; which project wrote it doesn't matter, for that depends
-        on where folders lie.
-        """
+        """Whether INDEX says what is rendered here, whichever project wrote it: that depends on where folders lie."""
         return index is not None and without_project(index) == without_project(self.index())
 
 
@@ -88,8 +82,7 @@ class Change:
     """What writing a cluster did, or would do: file names below dist/<cluster>/, those elsewhere with `../` in front.
 
     `look` is how the folder looked when it held just what it should, "" where that isn't known (see the function).
-    `unlisted`: the index doesn't say what is rendered.
-    """
+    `unlisted`: the index doesn't say what is rendered."""
 
     cluster: str
     written: tuple[str, ...] = ()
@@ -111,16 +104,13 @@ class Change:
 def header(source: str) -> str:
     """The first line of every file: the policy it comes from, and how it is changed.
 
-    A file name may hold anything, a line end too; what isn't printable is escaped.
-    """
+    A file name may hold anything, a line end too; what isn't printable is escaped."""
     shown = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in source)
     return f'{HEADER}{shown}; change that and run "gpustack render".\n'
 
 
 def compare(out: Path, rendering: Rendering, there: Mapping[str, Thing] | None = None) -> Change:
-    """How the cluster's folder below OUT differs from RENDERING. Reads every file; THERE is what `look` saw in
-    it, where somebody just looked.
-    """
+    """How the cluster's folder below OUT differs from RENDERING. Reads every file; THERE is what `look` just saw in it."""
     cluster, files = rendering.cluster, rendering.files
     root = f"{out}/{cluster}"
     there = look(out, cluster) if there is None else there
@@ -153,9 +143,7 @@ def left_over(out: Path, cluster: str) -> Change:
 
 
 def own_files(out: Path, cluster: str, there: Mapping[str, Thing], listed: Any) -> set[str]:
-    """Files THERE in dist/CLUSTER that gpustack wrote: those LISTED in the index, and those that begin with our
-    header.
-    """
+    """Files THERE in dist/CLUSTER that gpustack wrote: those LISTED in the index, or with our header."""
     listed = listed if isinstance(listed, Mapping) else {}
     names = {path[len(cluster) + 1 :] for path, seen in there.items() if seen is not A_FOLDER} - {""}
     return {
@@ -178,10 +166,7 @@ def begins_with_header(path: Path) -> bool:
 
 
 def write(out: Path, rendering: Rendering) -> Change:
-    """Make the cluster's folder hold RENDERING beside what other people put there.
-
-    Raises OutputError when the disk refuses.
-    """
+    """Make the cluster's folder hold RENDERING beside what others put there. OutputError when the disk refuses."""
     cluster = rendering.cluster
     refuse_links(out, cluster, rendering.engine)
     try:
@@ -228,8 +213,7 @@ def replace(out: Path, cluster: str, files: Mapping[str, bytes], change: Change)
     """Build the new folder of CLUSTER and exchange it with the old one.
 
     Returns what is in it; nothing where somebody changed a file as soon as it stood there, which is not to be taken
-    for ours.
-    """
+    for ours."""
     root = out / cluster
     out.mkdir(parents=True, exist_ok=True)
     fresh = Path(tempfile.mkdtemp(prefix=f"{SCRATCH}new-", dir=out))
@@ -266,10 +250,8 @@ def in_the_way(path: Path) -> OutputError:
 
 
 def look_of(out: Path, cluster: str, seen: Seen | None = None) -> str:
-    """Names how a cluster's folder (SEEN, where it was just looked at) and index look from outside, without reading.
-
-    "" where they can't be seen, or are behind a link.
-    """
+    """Names how a cluster's folder (SEEN, where it was just looked at) and index look from outside, without reading;
+    "" where they can't be seen, or are behind a link."""
     root, listed = f"{out}/{cluster}", f"{out}/{INDEX}"
     try:
         if os.path.islink(root) or os.path.islink(listed):  # noqa: PTH114 - a hot path

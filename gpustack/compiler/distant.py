@@ -51,9 +51,7 @@ def dask_address(scheduler: str) -> str:
 
 
 def mapped(scheduler: str, function: Callable[[T], R], items: Sequence[T]) -> Iterator[R]:
-    """FUNCTION of each of ITEMS, in their order, which begin with their project. Raises MissingToolError where nobody
-    does the work.
-    """
+    """FUNCTION of each of ITEMS, which begin with their project, in order. MissingToolError: nobody does the work."""
     try:
         from distributed import Client
     except ImportError as error:

@@ -40,9 +40,7 @@ class Executor:
     """Maps functions over items with up to `jobs` processes; results come in the order of the items."""
 
     def __init__(self, jobs: int | None = None, items: int | None = None, scheduler: str = "") -> None:
-        """With ITEMS, the most that any `map` will be given, there are no more processes than those. SCHEDULER is
-        Dask's address, "" for none.
-        """
+        """No more processes than ITEMS, the most that any `map` will be given. SCHEDULER: Dask's address, or ""."""
         self.scheduler = scheduler
         jobs = jobs or available_cpus()
         self.jobs = jobs if items is None else max(1, min(jobs, items))
@@ -75,8 +73,7 @@ class Executor:
         FAR: another machine may do it: items begin with their project, and results that matter are in its store.
         WORTH: so many items are worth a process; with less than twice as many, one does it all. WARM: processes that
         are there already know what FUNCTION needs, so they work however few items off, and none is started for it.
-        Raises GpustackError when a worker was killed, which is what systems do when memory runs out.
-        """
+        Raises GpustackError when a worker was killed, which is what systems do when memory runs out."""
         if far and self.scheduler and items:
             from .distant import mapped
 

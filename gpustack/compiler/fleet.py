@@ -60,8 +60,7 @@ class Outcome:
     """What a render did: changes by cluster, and what the rules had to say (equal findings of many clusters as one).
 
     `others` are clusters in the output folder that another project rendered; `foreign` is what else lies there and
-    isn't rendered.
-    """
+    isn't rendered."""
 
     changes: list[dist.Change]
     findings: list[GroupedFinding]
@@ -75,8 +74,7 @@ def compile_sources(
 ) -> tuple[list[GroupedFinding], int]:
     """Step 2: compile each distinct spec once; returns what the rules say and the number of stacks that were compiled.
 
-    Raises FindingsError with the located errors of all clusters, and InputError for waivers that can't be read.
-    """
+    Raises FindingsError with the located errors of all clusters, and InputError for waivers that can't be read."""
     decisions = Decisions(read_waivers(project, [source.path for source in policies]), project.today)
     judgement = judge_sources(project, policies, decisions, executor, progress)
     errors = [item for item in judgement.findings if item.finding.severity == "error"]
@@ -142,8 +140,7 @@ def judge_sources(
 
 def complaints(policies: Sequence[Source], decisions: Decisions, refused: set[str]) -> list[Finding]:
     """What is wrong with the waivers beside POLICIES, of which those are left out that could not be read. Of the
-    stacks REFUSED, not everything was looked at.
-    """
+    stacks REFUSED, not everything was looked at."""
     judged: dict[Path, list[Source]] = {}
     for source in policies:
         judged.setdefault(source.path.parent, []).append(source)
@@ -184,9 +181,7 @@ def _compile(item: tuple[Project, str, str, frozenset[str]]) -> tuple[str, list[
 
 def _located(project: Project, source: Source, finding: Finding, notes: bool) -> Finding | None:
     """FINDING with its place, if it needs none or `_locate` found it in another run; else None.
-
-    Without NOTES, notes go without: nobody waits for them.
-    """
+    Without NOTES, notes go without: nobody waits for them."""
     if finding.location is not None or not finding.path or (finding.severity == "note" and not notes):
         return finding
     known = project.store.get("place", _place_key(source, finding)) if source.stamp else None
@@ -208,8 +203,7 @@ def _locate(item: tuple[Project, Source, Finding]) -> Finding:
     """A finding with the place in the files of a policy where its value was written.
 
     Looking for it means to load the policy and to parse its text once more, so the store keeps it: a warm render that
-    has something to tell stays one.
-    """
+    has something to tell stays one."""
     project, source, finding = item
     placed = sources.located(project, source, finding)
     if source.stamp and sources.stamp_of(source.path, project.root, {}) == source.stamp:  # nobody saved it meanwhile
@@ -221,9 +215,7 @@ def _locate(item: tuple[Project, Source, Finding]) -> Finding:
 def render(
     project: Project, paths: Sequence[Path], *, prune: bool = False, progress: Progress = lambda *_: None
 ) -> Outcome:
-    """Render PATHS. With PRUNE, clusters of this project in the output folder that no path describes any more are
-    removed.
-    """
+    """Render PATHS. With PRUNE, clusters of this project in the output folder that no path describes are removed."""
     with Executor(project.jobs, len(paths), project.scheduler) as executor:
         policies = sources.read_all(project, paths, executor, progress)
         findings, stacks = compile_sources(project, policies, executor, progress)
@@ -243,8 +235,7 @@ def write_all(
     project: Project, policies: Sequence[Source], executor: Executor, progress: Progress
 ) -> tuple[list[dist.Change], list[Foreign]]:
     """Steps 3 and 4, and what is foreign in the clusters' folders. A change that somebody makes after this returns is
-    seen by the next render.
-    """
+    seen by the next render."""
     changes, alien = _settled(project, policies, executor, _write, lambda *done: progress("writing", *done))
     if any(change.look for change in changes):
         time.sleep(RACY_SECONDS)
@@ -259,8 +250,7 @@ def _settled(
     progress: Callable[[int, int], object] = lambda *_: None,
 ) -> tuple[list[dist.Change], list[Foreign]]:
     """The changes of POLICIES and what is foreign in their folders: of those that hold what we left there as we know
-    it, of the others what WORK says.
-    """
+    it, of the others what WORK says."""
     every = [(project, source) for source in policies]
     found = list(executor.map(untouched, every, worth=LOOKS_PER_PROCESS))
     dirty = [position for position, seen in enumerate(found) if seen is None]
@@ -347,9 +337,7 @@ def _tree(source: Source) -> str:
 
 
 def untouched(item: tuple[Project, Source]) -> Seen | None:
-    """That nothing is to be changed in the cluster's folder, if it holds this very content and nobody touched a file
-    since we wrote it; else None.
-    """
+    """That nothing is to be changed in the cluster's folder, if it is as we left it with this content; else None."""
     project, source = item
     state = project.store.get("state", _state_key(project, source))
     if state is None or state["tree"] != _tree(source) or state["look"] != dist.look_of(project.out, source.name):
@@ -359,8 +347,7 @@ def untouched(item: tuple[Project, Source]) -> Seen | None:
 
 def without_policy(project: Project, policies: Iterable[Source]) -> tuple[list[str], list[str]]:
     """Clusters in the output folder that none of POLICIES, which are all, describes: those that this project
-    rendered, and those of others, whose policies are elsewhere.
-    """
+    rendered, and those of others, whose policies are elsewhere."""
     names = {source.name for source in policies}
     own = index.owner(project.root, project.out)
     left: tuple[list[str], list[str]] = ([], [])
@@ -374,8 +361,7 @@ def stale(
     project: Project, paths: Sequence[Path], *, prune: bool = False, progress: Progress = lambda *_: None
 ) -> Outcome:
     """What `render` would change; nothing is written to the output folder. A file is read unless its size, its times
-    (the change time too, which nobody can set) and its inode are as `render` left them.
-    """
+    (the change time too, which nobody can set) and its inode are as `render` left them."""
     with Executor(project.jobs, len(paths), project.scheduler) as executor:
         policies = sources.read_all(project, paths, executor, progress)
         findings, stacks = compile_sources(project, policies, executor, progress)

@@ -25,9 +25,7 @@ NO_FILE = {errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.EMLINK, errno.EINVAL,
 
 
 Seen = list[tuple[str, int]]
-"""Files as they look from outside: name, size, modification time and inode in one; the change time. Of an
-empty folder its name.
-"""
+"""Files from outside: name, size, modification time and inode in one; the change time. Of an empty folder its name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,8 +53,7 @@ def look(root: Path, below: str = "", plain: Set[str] = frozenset(), *, deep: bo
     """All that is in the folder BELOW of ROOT, BELOW itself included, by the path from ROOT; not DEEP, what is right in
     it. Links are not followed, ROOT's own included. Files that are known to be PLAIN are not looked at again.
 
-    Raises OSError for a folder that can't be read: what isn't seen can't be judged, and would not be carried over.
-    """
+    Raises OSError for a folder that can't be read: what isn't seen can't be judged, and would not be carried over."""
     there: dict[str, Thing] = {}
     if below:
         try:
@@ -81,16 +78,12 @@ def look(root: Path, below: str = "", plain: Set[str] = frozenset(), *, deep: bo
 
 
 def regular_files(root: Path) -> set[str]:
-    """The names of the regular files below ROOT, from there on: nothing behind a link counts. Raises OSError as `look`
-    does.
-    """
+    """The names of the regular files below ROOT, nothing behind a link. Raises OSError as `look` does."""
     return {name for name, seen in look(root).items() if seen.kind == "file"}
 
 
 def read(path: Path | str) -> bytes | None:
-    """The content of PATH, None where no regular file is: engines and reviewers see what a link says, not what is
-    behind it.
-    """
+    """The content of PATH, None where no regular file is: engines and reviewers see links, not what is behind."""
     try:
         return read_regular(path, follow=False)
     except OSError as error:
@@ -133,8 +126,7 @@ def exchange(fresh: Path, root: Path, aside: Path) -> None:
     """Put FRESH in ROOT's place; afterwards FRESH holds what was there. Atomic where the system can exchange two
     folders.
 
-    Elsewhere the old folder steps ASIDE for a moment; `recover` puts it back if the process dies in that moment.
-    """
+    Elsewhere the old folder steps ASIDE for a moment; `recover` puts it back if the process dies in that moment."""
     if not root.exists():
         fresh.rename(root)
     elif not atomic_exchange(fresh, root):
@@ -171,8 +163,7 @@ def recover(aside: Path, root: Path) -> None:
 def locked(out: Path) -> Iterator[None]:
     """Hold the lock of the folder OUT, waiting for whoever has it.
 
-    Where it can't be made or locked (a network file system may refuse), the render goes on without.
-    """
+    Where it can't be made or locked (a network file system may refuse), the render goes on without."""
     descriptor = None
     with contextlib.suppress(OSError):
         out.mkdir(parents=True, exist_ok=True)

@@ -96,9 +96,7 @@ def folded(path: str) -> str:
 
 def of_cluster(out: Path, rendering: Rendering, inside: Mapping[str, Thing] | None = None) -> list[Foreign]:
     """What lies in the folders of the cluster of RENDERING below OUT and isn't rendered. Files that were rendered with
-    another content are a Change's business (dist.compare), which reads them. INSIDE is what `look` just saw in its own
-    folder.
-    """
+    another content are a Change's business (dist.compare), which reads them. INSIDE: what `look` just saw of it."""
     cluster = rendering.cluster
     made = {*(f"{cluster}/{path}" for path in rendering.files), *rendering.engine, f"{INDEX}/{cluster}.json"}
     there = {**(look(out, cluster) if inside is None else inside)}
@@ -113,9 +111,7 @@ def of_cluster(out: Path, rendering: Rendering, inside: Mapping[str, Thing] | No
 
 
 def around(out: Path, clusters: Collection[str], others: Collection[str] = ()) -> list[Foreign]:
-    """What lies in OUT beside the folders of CLUSTERS, and of OTHERS whose policies are elsewhere: what is in these is
-    `of_cluster`'s to tell.
-    """
+    """What lies in OUT beside the folders of CLUSTERS and of OTHERS, whose policies are elsewhere (`of_cluster`)."""
     known = {*clusters, *others}
     places = {f"{FOLDER}/{engine}" for engine in names()}
     there: dict[str, Thing] = {}
@@ -140,8 +136,7 @@ def around(out: Path, clusters: Collection[str], others: Collection[str] = ()) -
 
 def less(foreign: Iterable[Foreign], out: Path, allowed: Mapping[str, str]) -> list[Foreign]:
     """FOREIGN below OUT, with paths as people write them, less what is ALLOWED: digests by path. A folder that an
-    allowed file is in is allowed as well.
-    """
+    allowed file is in is allowed as well."""
     kept: list[Foreign] = []
     passed: set[str] = set()
     for each in sorted(foreign):
@@ -166,8 +161,7 @@ def gathered(
     its CLUSTERS are known, what is around these; less what dist.allow.yaml lists.
 
     OTHERS are clusters that say they are another project's. They may be there where several projects share an output
-    folder; a dist/ that lies right in its project has one alone. Raises InputError for a list that can't be read.
-    """
+    folder; a dist/ that lies right in its project has one alone. Raises InputError for a list that can't be read."""
     shared = others if owner(root, out) else ()
     foreign = [*inside, *(around(out, clusters, shared) if clusters is not None else ())]
     if not foreign:

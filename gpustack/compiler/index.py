@@ -26,8 +26,7 @@ def owner(root: Path, out: Path) -> str:
     """Names the project in ROOT for the index of a cluster in OUT: "" where OUT lies right in ROOT, which is the rule
     and leaves one project only, else a digest of the way from OUT to ROOT.
 
-    So it is the same wherever both folders were cloned side by side, and says nothing about the machine.
-    """
+    So it is the same wherever both folders were cloned side by side, and says nothing about the machine."""
     way = os.path.relpath(os.path.realpath(root), os.path.realpath(out)).replace(os.sep, "/")
     return "" if way == ".." else digest("project", way)[:16]
 

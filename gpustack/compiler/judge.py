@@ -51,8 +51,7 @@ def also(item: GroupedFinding) -> Finding:
 class Decisions:
     """The waivers of the folders that policies lie in, on the day TODAY (None: none of them ever expires).
 
-    `waive` applies them and remembers which were of use; `complaints` is asked last.
-    """
+    `waive` applies them and remembers which were of use; `complaints` is asked last."""
 
     def __init__(self, waivers: Mapping[Path, Iterable[Waiver]], today: datetime.date | None) -> None:
         self.today = today
@@ -86,8 +85,7 @@ class Decisions:
         JUDGED are the clusters of each folder; an expired waiver counts where it names one of them. PARTLY has the
         folders of which all clusters are among these, each with the clusters that some rules did not get to see: a
         waiver that names one of them may be of use. So may one of a rule over workloads: tenants' manifests were not
-        looked at.
-        """
+        looked at."""
         from ..checks.rule import TENANTS, rules_over
 
         elsewhere = {rule.id for over in TENANTS for rule in rules_over(over)} if any(self._waivers.values()) else set()

@@ -64,8 +64,7 @@ class Group:
 def find(explicit: Path | None = None) -> Path:
     """Return the kubeconform to use: EXPLICIT, else the PATH's. Never one that happens to lie in the current folder.
 
-    Raises MissingToolError when there is none. An explicit one that can't be run is not replaced by another.
-    """
+    Raises MissingToolError when there is none. An explicit one that can't be run is not replaced by another."""
     if explicit is not None:
         binary = shutil.which(explicit.absolute())
         places = str(explicit)
@@ -92,8 +91,7 @@ def second_opinion(
 
     Each file holds one object, of a kind that gpustack has a schema of or of the user's KINDS. VERDICTS remembers what
     was found valid by this binary and these schemas. At most JOBS processes run at a time, by default one per
-    processor. Raises MissingToolError when BINARY can't be run.
-    """
+    processor. Raises MissingToolError when BINARY can't be run."""
     groups, findings = _group(files)
     tool = _binary_digest(binary, *_stamp(binary)) if verdicts is not None else ""
 

@@ -33,9 +33,8 @@ Asked = tuple[Project, Source, str, list[str], frozenset[str]]
 
 @dataclass(frozen=True, slots=True)
 class Lint:
-    """What there is to say about `clusters`. `unusable` tells whether a policy, or the waivers, could not be read: then
-    its findings are about no cluster.
-    """
+    """What there is to say about `clusters`. `unusable`: a policy or the waivers could not be read, so some findings
+    are about no cluster."""
 
     clusters: tuple[str, ...]
     findings: tuple[GroupedFinding, ...]
@@ -103,8 +102,7 @@ def ahead(
 
 def _beside(rings: Rings, policies: Sequence[Envelope]) -> Iterator[Finding]:
     """What is to be said of rings and globs that none of POLICIES is in, of labels that miss their ring, and of changes
-    that move no cluster of a ring.
-    """
+    that move no cluster of a ring."""
     names = [str(each.name) for each in policies]
     members = [rings.ring_of(each) for each in policies]
     for index, ring in enumerate(rings.rings):
@@ -130,9 +128,7 @@ def _beside(rings: Rings, policies: Sequence[Envelope]) -> Iterator[Finding]:
 
 def _astray(rings: Rings, policies: Sequence[Envelope]) -> Iterator[Finding]:
     """Those of POLICIES that no label has put into a ring, with a label by which RINGS select and a value that none of
-    them names: where it is like one that is named, or several are. One ring may well pick out its own, and leave
-    the rest to another.
-    """
+    them names: where it is like one that is named, or several are. One ring may leave the rest to another."""
     values: dict[str, list[str]] = {}
     for ring in rings.rings:
         for key, value in ring.labels.items():

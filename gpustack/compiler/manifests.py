@@ -48,8 +48,7 @@ class Manifest:
 def files(folder: Path) -> tuple[list[Path], list[Finding]]:
     """The files below FOLDER that may hold manifests, sorted, and what is wrong with folders that can't be read.
 
-    FOLDER itself where it is something else: reading it says what. Links to folders are not followed.
-    """
+    FOLDER itself where it is something else: reading it says what. Links to folders are not followed."""
     if not folder.is_dir():
         if not os.path.lexists(folder):
             raise InputError(said("GPU034", folder=folder))
@@ -95,8 +94,7 @@ def _objects(node: Any, text: str, display: str) -> Iterator[Manifest]:
 
 def _bodies(data: Any, base: Steps = (), kind: str = "") -> Iterator[tuple[Steps, Body]]:
     """The objects that DATA is or lists, with their places. KIND is what an item of a list is that doesn't say it
-    itself: the API server leaves that out in a PodList.
-    """
+    itself: the API server leaves that out in a PodList."""
     if not isinstance(data, dict):
         return
     if kind and "kind" not in data:

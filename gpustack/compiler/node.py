@@ -44,8 +44,7 @@ def configure(environment: MutableMapping[str, str] = os.environ) -> None:
     """Point jsii in ENVIRONMENT at a Node that can run cdk8s, and keep its banners off the terminal.
 
     Asking a Node for its version takes 50 ms: call this where cdk8s is really needed. Raises MissingToolError when
-    there is no Node, or JSII_NODE names a program that doesn't run.
-    """
+    there is no Node, or JSII_NODE names a program that doesn't run."""
     for name in QUIET:
         environment.setdefault(name, "1")
     unsteer(environment)
@@ -75,8 +74,7 @@ def configure(environment: MutableMapping[str, str] = os.environ) -> None:
 
 def unsteer(environment: MutableMapping[str, str]) -> None:
     """Take out of ENVIRONMENT by what Node or jsii would run another program than cdk8s: modules that are loaded first,
-    another runtime, and packages that lie where a clone may have brought them. Limits of memory stay.
-    """
+    another runtime, and packages that lie where a clone may have brought them. Limits of memory stay."""
     limits = [word for word in environment.get("NODE_OPTIONS", "").split() if LIMIT.fullmatch(word)]
     for name in [name for name in environment if name.startswith("NODE_") or name == "JSII_RUNTIME"]:
         del environment[name]
@@ -97,8 +95,7 @@ def start_early() -> None:
     Most of the time that the import of cdk8s takes is waiting for Node; the other part, jsii's own, comes first, as two
     threads of Python only slow each other down. What goes wrong here goes wrong again, and is reported, where cdk8s is
     used. Without a Node that runs, nothing is started. After this the process must not fork: the child would talk to
-    the same Node.
-    """
+    the same Node."""
 
     def load(name: str) -> None:
         with contextlib.suppress(Exception):

@@ -45,8 +45,7 @@ class Shared:
 
     def trouble(self) -> str:
         """Why the store can't be used, "" where it can. Raises InputError for an address that nothing here reads, and
-        MissingToolError for a kind of store that nothing that is installed here knows.
-        """
+        MissingToolError for a kind of store that nothing that is installed here knows."""
         try:
             root = self._within(self._probed)
         except ImportError as error:

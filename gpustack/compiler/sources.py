@@ -47,8 +47,7 @@ class Project:
     `today` is the day by which waivers expire and findings begin to count; None: none does. `scheduler` is the address
     of who has stacks compiled elsewhere, "" for nobody (distant.py). `versions` is the folder with other versions of
     gpustack (versions.py); None: this one renders all, whatever gpustack.lock says. `whole`: what an OCI artifact
-    alone holds is written as well.
-    """
+    alone holds is written as well."""
 
     root: Path
     out: Path
@@ -67,8 +66,7 @@ class Source:
     `stamp` names the bytes it was read from, `spec` is the effective spec as JSON, "" when the store knew the bytes.
     `findings` are of the rules that look at who wrote what, whenever they count. `artifact` is the OCI artifact that
     an engine reads the cluster from, "" for a cluster without. `by` is the version of gpustack that renders
-    it, where that isn't this one: then `key` is that of what it rendered.
-    """
+    it, where that isn't this one: then `key` is that of what it rendered."""
 
     path: Path
     display: str
@@ -178,8 +176,7 @@ def stamp_of(path: Path, root: Path, layers: dict[Path, str]) -> str:
     """Names the bytes of PATH and of all that may be merged with it, layers, changes and rings, "" when it can't be
     read.
 
-    LAYERS is filled by folder.
-    """
+    LAYERS is filled by folder."""
     folder = path.parent
     try:
         if folder not in layers:

@@ -52,8 +52,7 @@ class Stack:
 
     `findings` are what the rules say, whenever it counts; errors among them are of rules that were tolerated, or dated.
     `plan` is what the GitOps engine's objects are made of (engine.py), None without an engine. `artifact` says what the
-    layer of an OCI artifact is that alone holds the files, None for those that are written.
-    """
+    layer of an OCI artifact is that alone holds the files, None for those that are written."""
 
     key: str
     minor: str
@@ -78,8 +77,7 @@ def compile_stack(spec: ClusterPolicySpec, key: str, store: Store, tolerated: Co
     """Compile SPEC, whose content KEY names.
 
     Raises RefusedError with every error that was found. Errors of the rules TOLERATED, and those that count on some
-    days only, are left to the caller, who knows of waivers and the date: they are among the stack's findings.
-    """
+    days only, are left to the caller, who knows of waivers and the date: they are among the stack's findings."""
     findings: list[Finding] = []
     try:
         known = stored_stack(key, store)
@@ -113,8 +111,7 @@ def compile_stack(spec: ClusterPolicySpec, key: str, store: Store, tolerated: Co
 
 def artifact_of(spec: ClusterPolicySpec, files: Sequence[File]) -> dict[str, Any] | None:
     """What Git knows of FILES where it doesn't hold them: the digest of the layer, how many there are, and the release.
-    They have no header, which names a policy: clusters of one spec share the layer.
-    """
+    They have no header, which names a policy: clusters of one spec share the layer."""
     if spec.gitops is None or spec.gitops.repository.dist != "oci":
         return None
     made = layer_digest({file.path: file.text.encode() for file in files})
@@ -130,9 +127,7 @@ def layer_digest(files: Mapping[str, bytes]) -> str:
 
 
 def object_findings(spec: ClusterPolicySpec, results: Iterable[Result]) -> Iterator[Finding]:
-    """What the rules over single objects found when the components RESULTS were synthesised, with places in the policy
-    instead of places in the object.
-    """
+    """What the rules over single objects found in the components RESULTS, with places in the policy."""
     for result in results:
         for identity, item in result["findings"]:
             yield caused(spec, result["section"], tuple(identity), finding_of(item))
@@ -182,8 +177,7 @@ def stored_stack(key: str, store: Store) -> Stack | None:
 
 def stored_component(key: str, store: Store) -> Result | None:
     """The component KEY if it is in the store, and its files stay where they belong: whoever can write to a store that
-    machines share says what is rendered, and not where to.
-    """
+    machines share says what is rendered, and not where to."""
     result = store.get("component", key)
     return None if result and any(leads_out(path) for path, _ in result["files"]) else result
 
@@ -218,18 +212,14 @@ def finding_of(item: Sequence[Any]) -> Finding:
 
 
 def refuse(findings: Iterable[Finding], tolerated: Container[str] = ()) -> None:
-    """Raise FindingsError with the errors among FINDINGS, if one of them counts on every day and is not of a rule
-    TOLERATED.
-    """
+    """Raise FindingsError with the errors among FINDINGS, if one counts on every day and its rule isn't TOLERATED."""
     errors = [finding for finding in findings if finding.severity == "error"]
     if any(not (error.since or error.until or error.rule in tolerated) for error in errors):
         raise FindingsError(*errors)
 
 
 def component_results(spec: ClusterPolicySpec, minor: str, store: Store) -> dict[str, Result]:
-    """The results of SPEC's components by their keys: first of those that see the policy alone, then of those that are
-    about what the others render.
-    """
+    """The results of SPEC's components by their keys; last of those that are about what the others render."""
     from ..components.parts.common_inputs import OfRender
 
     errors: list[Finding] = []
@@ -256,8 +246,7 @@ def _results(
 ) -> dict[str, Result]:
     """The results of the components GIVEN by their keys; what the store doesn't have is computed and given to it.
 
-    Results are handed on, not fetched back: a store that can't be written holds little of what it is given.
-    """
+    Results are handed on, not fetched back: a store that can't be written holds little of what it is given."""
     errors: list[Finding] = []
     marks = marks_of(spec)
     marked_as = (marks.key,) if marks else ()
@@ -326,8 +315,7 @@ def schema_findings(
 
 def component_result(entry: Entry | TeamEntry, resources: list[Resource], namespace: str) -> Result:
     """What the store keeps of the component ENTRY: its files, what they provide and need, what rules over single
-    objects say (with the object), and its bodies as one text, which few ask for.
-    """
+    objects say (with the object), and its bodies as one text, which few ask for."""
     from ..checks.objects.references import needed, provided
     from ..text.emit import emit
 
@@ -344,8 +332,7 @@ def component_result(entry: Entry | TeamEntry, resources: list[Resource], namesp
 
 def _looked_at(resource: Resource) -> Resource:
     """RESOURCE as rules over objects look at it: they know kinds by their names, and other software has Jobs and Roles
-    too. Those are called as kubectl calls them, Job.batch.volcano.sh.
-    """
+    too. Those are called as kubectl calls them, Job.batch.volcano.sh."""
     body = resource.body
     if kubernetes.having(body["apiVersion"], body["kind"]):
         return resource
@@ -356,8 +343,7 @@ def file_name(resource: Resource, namespace: str) -> str:
     """stage/kind-name.yaml, with the object's namespace before its name where that isn't the stack's NAMESPACE.
 
     Characters that some file systems refuse (RBAC names may hold a colon) are written as =xx, so that == can only stand
-    behind a namespace.
-    """
+    behind a namespace."""
     name = plain_name(resource.name)
     if resource.namespace not in {"", namespace}:
         name = f"{plain_name(resource.namespace)}=={name}"

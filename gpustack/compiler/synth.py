@@ -22,8 +22,7 @@ if TYPE_CHECKING:
 def synthesise(planned: Sequence[tuple[Entry | TeamEntry, Inputs]]) -> dict[str, list[Resource]]:
     """Resources by component id.
 
-    Each component depends on the one before it: the registry's order is the order of need.
-    """
+    Each component depends on the one before it: the registry's order is the order of need."""
     app = cdk8s.App()
     chart = cdk8s.Chart(app, "stack", disable_resource_name_hashes=True)
     resources: dict[str, list[Resource]] = {}

@@ -36,9 +36,7 @@ _OBJECT = re.compile(r"spec\.extraObjects\[(\d+)\]\.?")
 def lint_workloads(project: Project, paths: Sequence[Path], folder: Path) -> Lint:
     """Run the rules over workloads on the manifests in FOLDER, for each cluster of the policies PATHS.
 
-    A policy that can't be used is a finding, and the other clusters are looked at. Raises InputError where there is no
-    manifest at all.
-    """
+    A policy that can't be used is a finding; the others are looked at. Raises InputError where no manifest is."""
     clusters, unusable = load_all(project, paths)
     manifests, unreadable = read_all(folder, project.root)
     unusable += unreadable
@@ -92,9 +90,7 @@ def about(manifests: Iterable[Manifest], loaded: Loaded, others: Others) -> Iter
 
 
 def as_of_the_policy(manifests: Sequence[Manifest], spec: ClusterPolicySpec) -> Iterator[Finding]:
-    """What the rules over SPEC's own extraObjects say of MANIFESTS: of alerts and monitors, and of what only the GPU
-    operator reads.
-    """
+    """What rules over SPEC's extraObjects say of MANIFESTS: of alerts, monitors, what only the operator reads."""
     both = [*(manifest.body for manifest in manifests), *spec.extraObjects]
     beside = spec.model_copy(update={"extraObjects": both})
     for finding in (one for name in OF_OBJECTS if manifests for one in RULES[name].findings(beside)):

@@ -34,12 +34,9 @@ SHOWN = 12
 
 
 def validate(body: Body, minor: str, kinds: Kinds = NONE) -> list[Finding]:
-    """Return what a cluster of Kubernetes MINOR ("1.33") with the user's KINDS would refuse in BODY; nothing when it is
-    fine.
+    """Return what a cluster of Kubernetes MINOR ("1.33") with the user's KINDS would refuse in BODY.
 
-    GPU901: the object breaks its schema, one finding per place. GPU902: this version has no such kind. A finding's path
-    is the place in BODY.
-    """
+    GPU901: it breaks its schema, one finding per place, a path in BODY. GPU902: this version has no such kind."""
     api_version, kind = body.get("apiVersion"), body.get("kind")
     if not isinstance(api_version, str) or not isinstance(kind, str):
         return [_told(body, "no kind")]
@@ -60,9 +57,7 @@ def validate(body: Body, minor: str, kinds: Kinds = NONE) -> list[Finding]:
 
 @lru_cache(maxsize=512)
 def _validator(path: Path, kinds: Kinds = NONE) -> jsonschema_rs.Draft7Validator:
-    """Compile the schema in PATH, or what KINDS have by that name, which was looked at before: once in a process, also
-    where the file serves several versions.
-    """
+    """Compile the schema in PATH, or what KINDS have by that name: once, also where it serves several versions."""
     return _compiled(kinds.files[path.name].decode("utf-8") if kinds else path.read_text("utf-8"))
 
 
@@ -121,9 +116,7 @@ def _known_kinds(minor: str, kinds: Kinds = NONE) -> Iterator[str]:
 
 
 def _explain(body: Body, schema: Any, file: str, whose: str) -> list[Finding]:
-    """Turn a refusal into findings, one per place in BODY, in the order of the places. WHOSE the SCHEMA is, which FILE
-    has: "Kubernetes 1.33".
-    """
+    """Turn a refusal into findings, one per place in BODY, in their order. WHOSE ("Kubernetes 1.33") is SCHEMA of FILE."""
     from jsonschema import Draft7Validator
     from jsonschema.exceptions import best_match
     from jsonschema.validators import extend

@@ -45,9 +45,7 @@ WORDS = ("-I", "-X", "utf8", "-m", "gpustack", "render", "--own-version", "--for
 
 
 def split(project: Project, paths: Sequence[Path]) -> dict[Version, list[Path]]:
-    """Those of PATHS that another version renders than the one that runs. Raises InputError where gpustack.lock doesn't
-    say which.
-    """
+    """Those of PATHS that another version renders. Raises InputError where gpustack.lock doesn't say which."""
     rings: dict[Path, Rings] = {}
     for folder in {path.parent for path in paths} if project.versions else ():
         if (folder / CHANGES).is_dir():
@@ -77,8 +75,7 @@ def split(project: Project, paths: Sequence[Path]) -> dict[Version, list[Path]]:
 
 def rendered_by(project: Project, version: Version, paths: Sequence[Path]) -> list[Source]:
     """PATHS as sources whose stacks, which VERSION rendered, are in the store; where a rule of its own refuses some of
-    them, one source with what it says. Raises InputError, MissingToolError or OutputError where nothing is rendered.
-    """
+    them, one source with what it says. Raises InputError, MissingToolError or OutputError where nothing is rendered."""
     made, fresh, layers = dict[Path, "Source"](), dict[Path, str](), dict[Path, str]()
     for path in paths:
         stamps = (sources.stamp_of(each, project.root, layers) for each in (path, path.parent / WAIVERS))
@@ -164,8 +161,7 @@ def _started(project: Project, version: Version, out: Path, paths: Sequence[Path
 
 def _taken(project: Project, version: Version, folder: Path, shown: str) -> str:
     """Put what VERSION rendered into FOLDER, from the policy SHOWN, into the store: the key of its content. Raises
-    OutputError where it isn't written as this version writes: `check` would never be content.
-    """
+    OutputError where it isn't written as this version writes: `check` would never be content."""
     out, cluster, head = folder.parent, folder.name, dist.header(shown)
     index = index_data(out, cluster)
     minor = str(index.get("kubernetes"))

@@ -51,8 +51,7 @@ class Applies(NamedTuple):
 
     `manager` is its manager of fields. Objects of `kind` make it apply: `again` is the command that makes one do so
     now, with $name and $namespace, `hold` the patch by which one stops. `override` is the Deployment that is to be told
-    the former managers (`--override-manager`), "" for an engine that takes their fields over without.
-    """
+    the former managers (`--override-manager`), "" for an engine that takes their fields over without."""
 
     manager: str
     kind: str
@@ -69,8 +68,7 @@ class Told:
     kind that syncs nothing; of a kind with `each_stage` there is one for each stage. `reads` is from where, `goes`
     to where, `how` in which way, `permits` what others may do because of it, and `kinds` with which kinds of objects.
     `folder` is what is applied, `prunes` whether what leaves it is deleted, and `ends` what then becomes of all of it
-    when the object goes.
-    """
+    when the object goes."""
 
     says: str
     syncs: str = ""
@@ -175,8 +173,7 @@ class Engine(ABC, Generic[Settings]):
 
     def spelled(self, given: GitOps) -> tuple[tuple[str, ...], str]:
         """Which of its installations it is, as far as the settings tell, and how they call the cluster that it applies
-        to; ((), "") where its clusters don't have to do with one another.
-        """
+        to; ((), "") where its clusters don't have to do with one another."""
         del given
         return (), ""
 

@@ -34,8 +34,7 @@ class Kind(BaseModel):
 
 class Plan(BaseModel):
     """`namespace` is the stack's own, `namespaces` are those that hold rendered objects, `stages` the folders of the
-    cluster, `policies` the names of its NodePolicies.
-    """
+    cluster, `policies` the names of its NodePolicies."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -116,8 +115,7 @@ def objects(plan: Plan, cluster: str) -> list[Body]:
 def roots(plan: Plan, cluster: str = "") -> list[Body]:
     """What a person applies once, so that the engine syncs CLUSTER; without one all clusters.
 
-    An artifact holds the cluster's objects alone, so of that it is all that the engine has.
-    """
+    An artifact holds the cluster's objects alone, so of that it is all that the engine has."""
     return plan.engine.roots(plan.of(cluster), cluster)
 
 

@@ -17,9 +17,7 @@ if TYPE_CHECKING:
 
 
 class Reads(NamedTuple):
-    """The address that an engine reads from, what of it (a tag or digest, of Git a branch or commit), and the folder in
-    it.
-    """
+    """What an engine reads: the address, what of it (a tag or digest, of Git a branch or commit), and the folder."""
 
     engine: str
     url: str
@@ -44,8 +42,7 @@ def reads(bodies: Iterable[Any]) -> Reads | None:
 
 def artifact(given: GitOps | None, cluster: str) -> str:
     """The OCI artifact that the engine of CLUSTER reads, and the folder in it where that isn't its root; "" where it
-    reads none that GIVEN names.
-    """
+    reads none that GIVEN names."""
     chosen = engines.chosen(given)
     if given is None or not is_oci(given.repository) or (chosen is not None and chosen.brings_source(given)):
         return ""
@@ -65,8 +62,7 @@ def writing(spec: ClusterPolicySpec) -> Writing:
     """Who applies the render of SPEC, as far as the policy says.
 
     An engine in the cluster itself acts as an account of its namespace, under names that installations differ in. One
-    elsewhere has whatever identity its kubeconfig gives it, so `guards.writers` must say which.
-    """
+    elsewhere has whatever identity its kubeconfig gives it, so `guards.writers` must say which."""
     chosen, given = engines.chosen(spec.gitops), spec.guards.writers
     own = chosen.accounts(spec.gitops) if chosen and spec.gitops else None
     said = bool(given.users or given.groups)

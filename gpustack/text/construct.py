@@ -41,8 +41,7 @@ class Builder:
 
     A number that begins with a zero is refused: YAML 1.2 reads 0440 as 440, and kubectl as 288. With `as_kubectl` it is
     what kubectl makes of it, for manifests that others apply. With a list TWICE the last of equal keys counts, as with
-    Helm and kubectl, and each is noted there with its line; else they are refused.
-    """
+    Helm and kubectl, and each is noted there with its line; else they are refused."""
 
     def __init__(
         self, text: str, file: str, *, as_kubectl: bool = False, twice: list[tuple[str, int]] | None = None

@@ -87,16 +87,14 @@ def emit(body: Body) -> str:
     item of a list its name (or its key, where it has no name). All other keys are sorted by code point.
 
     Raises EmitError for None, NaN, infinity, an integer outside int64 and uint64, a lone surrogate, a key that is no
-    string, a type that JSON has not, and nesting deeper than 64 levels.
-    """
+    string, a type that JSON has not, and nesting deeper than 64 levels."""
     return _document(body, _TOP)
 
 
 def emit_value(value: JSON) -> str:
     """Write any plain value, such as a configuration file in a ConfigMap, by the rules of `emit`.
 
-    No key but those of `metadata` and of list items is special here. Raises EmitError as `emit` does.
-    """
+    No key but those of `metadata` and of list items is special here. Raises EmitError as `emit` does."""
     return _document(value, ())
 
 

@@ -28,9 +28,8 @@ Node = Any
 def locate(text: str, file: str, path: Path, *, key: bool = False) -> Location:
     """Return where the value at PATH starts in TEXT (with `key`, where its key starts).
 
-    Where there is no such path, the place is that of the nearest ancestor there is (of its key, if it has one), and the
-    top of the file for a text that can't be read. An alias leads to its anchor, a key from `<<` to where it is written.
-    """
+    Without such a path, the place is that of the nearest ancestor there is (of its key, if it has one), and the top of
+    the file for a text that can't be read. An alias leads to its anchor, a key from `<<` to where it is written."""
     entry = _find(text, path)
     if entry is None:
         return place(text, file, 1, 1)
@@ -48,10 +47,8 @@ def written(text: str, path: Path) -> str | None:
 
 
 def inside_scalar(text: str, file: str, path: Path, line: int, column: int = 1) -> Location:
-    """Return where LINE and COLUMN (from 1) of the text in the scalar at PATH stand in TEXT.
-
-    Where there is no such line, the place is that of the scalar.
-    """
+    """Return where LINE and COLUMN (from 1) of the text in the scalar at PATH stand in TEXT;
+    where there is no such line, that of the scalar."""
     entry = _find(text, path)
     node = entry[1] if entry else None
     if node is None or node.id != "scalar":
@@ -74,8 +71,7 @@ def _folded(text: str, node: Node, content: list[str], line: int, column: int) -
     """Where LINE and COLUMN of CONTENT, the lines of the scalar NODE, stand in TEXT; None where that can't be told.
 
     How a quoted or folded text is broken into lines is up to who wrote it, but that changes white space alone. So the
-    place is found by counting the other characters.
-    """
+    place is found by counting the other characters."""
     before = sum(not char.isspace() for char in "".join((*content[: line - 1], content[line - 1][: column - 1])))
     for at, char in _written(text, node):
         if not char.isspace():
@@ -125,8 +121,7 @@ def _find(text: str, path: Path) -> tuple[Node | None, Node, int] | None:
 
 def follow(node: Node, known: dict[int, _Keys], path: Path) -> tuple[Node | None, Node, int]:
     """PATH from NODE on, as far as it goes: the last key (None in a list) and value, and the number of steps taken.
-    KNOWN keeps the keys of mappings for the next time.
-    """
+    KNOWN keeps the keys of mappings for the next time."""
     key: Node | None = None
     for depth, step in enumerate(path):
         child = _child(node, step, known)

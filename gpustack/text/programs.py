@@ -36,9 +36,7 @@ def environment(known: Mapping[str, str]) -> dict[str, str]:
 
 
 def work_tree(start: Path | None = None) -> Path:
-    """What a pull request can write to: the clone that START, else the current folder, is in; the folder itself where
-    it is in none.
-    """
+    """What a pull request can write to: the clone that START, else the current folder, is in, else the folder."""
     here = Path(os.path.realpath(start or Path.cwd()))
     return next((folder for folder in (here, *here.parents) if os.path.lexists(folder / ".git")), here)
 

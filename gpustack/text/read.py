@@ -30,8 +30,7 @@ class Document:
 def read(path: pathlib.Path, display: str) -> Document:
     """Read the policy or layer file PATH; DISPLAY is its name in messages.
 
-    Raises InputError (GPU001 to GPU010) for whatever is not a single YAML 1.2 mapping of strings to plain values.
-    """
+    Raises InputError (GPU001 to GPU010) for whatever is not a single YAML 1.2 mapping of strings to plain values."""
     raw = load_bytes(path, display)
     text = decode(raw, display)
     return Document(display, text, parse(text, display), hashlib.sha256(raw).hexdigest())
@@ -49,8 +48,7 @@ def parse(text: str, file: str) -> dict[str, Any]:
 
 
 def value(text: str, file: str, twice: list[tuple[str, int]] | None = None) -> tuple[Node, Any] | None:
-    """Return the value that TEXT holds and its node, None where it holds none; TWICE as Builder takes it. Raises
-    InputError, see `read`."""
+    """The value that TEXT holds and its node, None for none; TWICE as Builder takes it. InputError, see `read`."""
     nodes = compose(text, file)
     if not nodes:
         return None

@@ -58,8 +58,7 @@ class _Parser(CParser):
 def compose(text: str, file: str) -> list[Node]:
     """Return the root node of each document in TEXT that holds anything.
 
-    Raises InputError where TEXT is not YAML, or is nested deeper than MAX_DEPTH.
-    """
+    Raises InputError where TEXT is not YAML, or is nested deeper than MAX_DEPTH."""
     try:
         if text.count("[") + text.count("{") > _MAX_BRACKETS or _DEEP_PREFIX.search(text):
             _check_depth(text, file)

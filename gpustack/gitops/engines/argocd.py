@@ -44,8 +44,7 @@ COMPARE = {"argocd.argoproj.io/compare-options": "ServerSideDiff=true"}
 HEALTH_KEY = "resource.customizations.health.gpustack.dev_NodePolicy"
 RETRY = {"limit": 8, "backoff": {"duration": "10s", "factor": 2, "maxDuration": "10m"}}
 """The first attempt comes soon: Argo CD waits 3 s for a new CRD to be served, and several API servers take 5. The last
-one comes after half an hour: then only a commit begins anew.
-"""
+one comes after half an hour: then only a commit begins anew."""
 AT_ONCE = frozenset(
     """
     ClusterRole ClusterRoleBinding ConfigMap CustomResourceDefinition DeviceClass LimitRange Namespace NetworkPolicy
@@ -152,9 +151,7 @@ class ArgoCdEngine(Engine[ArgoCd]):
         return [*project, _application(plan, cluster)]
 
     def roots(self, plan: Plan, cluster: str) -> list[Body]:
-        """The Application that syncs the others, its project, and the part of Argo CD's configuration that tells the
-        health of NodePolicies.
-        """
+        """The Application that syncs the others, its project, and how Argo CD tells the health of NodePolicies."""
         return [*(self.objects(plan, cluster) if plan.oci else _root(plan, cluster)), _health(plan)]
 
     def runs_inside(self, plan: Plan) -> bool:
@@ -239,16 +236,14 @@ def _source(plan: Plan) -> Body:
 
 def _destination(plan: Plan, namespace: str) -> dict[str, str]:
     """The cluster, and a namespace of it. Argo CD compares the namespace too with what the project permits, so an
-    Application without one is refused.
-    """
+    Application without one is refused."""
     given = ENGINE.of(plan.settings).destination
     return {**({"server": given.server} if given.server else {"name": given.name or ""}), "namespace": namespace}
 
 
 def _literal(where: dict[str, str]) -> dict[str, str]:
     """WHERE, which a project reads as a pattern, so that it is no other cluster: the address of an API server may have
-    an IPv6 address in brackets, which would be one character of several.
-    """
+    an IPv6 address in brackets, which would be one character of several."""
     return {key: re.sub(r"^!|[*?{}\[\]\\]", r"\\\g<0>", value) for key, value in where.items()}
 
 
@@ -257,8 +252,7 @@ def _project(plan: Plan, cluster: str) -> Body:
 
     It permits all namespaces, and every kind that gpustack renders for any policy, beside those of this one: Argo CD
     neither prunes nor shows what its project does not permit, so what a commit does away with, in a namespace or of a
-    kind of which it leaves nothing, would stay behind; and the first attempt to sync a new namespace would fail.
-    """
+    kind of which it leaves nothing, would stay behind; and the first attempt to sync a new namespace would fail."""
     known = {*((each.group, each.kind, each.namespaced) for each in plan.kinds), *rendered_kinds()}
 
     def of(inside: bool) -> list[dict[str, str]]:

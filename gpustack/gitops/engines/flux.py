@@ -143,9 +143,7 @@ class FluxEngine(Engine[Flux]):
         return [*_source(plan, cluster), *(_stage(plan, cluster, stage) for stage in plan.stages)]
 
     def roots(self, plan: Plan, cluster: str) -> list[Body]:
-        """The source, and the Kustomization that syncs all others. Deleting that one leaves them, and so the cluster,
-        as they are.
-        """
+        """The source, and the Kustomization that syncs all others, which stay as they are where it is deleted."""
         if plan.oci:
             return self.objects(plan, cluster)
         spec = {**_common(plan, cluster, plan.path(plan.folder(cluster))), "deletionPolicy": "Orphan"}
@@ -193,9 +191,7 @@ def _object(api_version: str, kind: str, name: str, plan: Plan, spec: Body) -> B
 
 
 def _source(plan: Plan, cluster: str) -> list[Body]:
-    """The repository; nothing where the policy names a source that is there. Without it nothing would be synced any
-    more, so nobody prunes it.
-    """
+    """The repository, unless the policy names a source. Nothing is synced without it, so nobody prunes it."""
     settings = ENGINE.of(plan.settings)
     if settings.source:
         return []
