@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
-from ..compiler.index import INDEX, clusters_in
-from ..gitops.place import FOLDER
+from ..compiler.beside import INDEX, clusters_in
+from ..gitops import FOLDER
 from ..model import InputError
 from ..policy.loading.brought import LOCK
 from ..policy.loading.extends import is_layer_name

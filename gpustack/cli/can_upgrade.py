@@ -69,7 +69,7 @@ def answered(options: argparse.Namespace, asked: dict[str, str]) -> list[tuple[s
         rules: list[dict[tuple[str, Finding], None]] = []
         for policies in (now, then):
             decisions = Decisions(fleet.read_waivers(project, paths), project.today)
-            judged = fleet.judge_sources(project, policies, decisions, executor, progress, notes=True).findings
+            judged = fleet.judge_sources(project, policies, decisions, executor, progress, notes=True)[0]
             rules.append({(name, item.finding): None for item in judged for name in item.clusters})
     told += [each for each in rules[1] if each not in rules[0]]
     ended = [each for each in rules[0] if each not in rules[1] and each[1].severity != "note"]

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 from ..compiler import fleet
-from ..compiler.index import index_of
+from ..compiler.beside import index_of
 from . import common
 from .render import as_json
 from .text import print_findings, printable, say

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 
-from ..compiler import beside, folders, index
+from ..compiler import beside, folders
 from ..gitops.engines import unasked
 from ..model import Finding, InputError, StaleError
 from ..policy.language.repository import is_digest, named
@@ -90,7 +90,7 @@ def read_by(out: Path, cluster: str) -> Reads | None:
     """What the engine that syncs CLUSTER reads, by its rendered objects; None where there are none that say it."""
     from ..gitops.reads import reads
 
-    listed = index.index_data(out, cluster).get("engine")
+    listed = beside.index_data(out, cluster).get("engine")
     files = as_listed(out, listed, beside.files_in(out, cluster))
     return reads(yaml.safe_load(body) for body in files.values())
 
@@ -106,10 +106,10 @@ def contents(options: argparse.Namespace, clusters: Collection[str]) -> dict[str
 
 def content(out: Path, cluster: str) -> dict[str, bytes]:
     """The files of CLUSTER by their paths from its folder. Raises StaleError where they aren't what was rendered."""
-    listed = index.index_data(out, cluster).get("files")
+    listed = beside.index_data(out, cluster).get("files")
     files = as_listed(out / cluster, listed, folders.regular_files(out / cluster))
     if not files:
-        raise StaleError(said("GPU967", "empty", index=f"{out / index.INDEX / cluster}.json"))
+        raise StaleError(said("GPU967", "empty", index=f"{out / beside.INDEX / cluster}.json"))
     return files
 
 

@@ -16,7 +16,7 @@ from pathlib import Path, PurePosixPath
 from .. import __version__
 from ..catalog.releases import latest
 from ..compiler import fleet
-from ..compiler.index import SCRATCH
+from ..compiler.beside import SCRATCH
 from ..model import InputError, MissingToolError, OutputError, docs
 from ..policy.loading.load import policy_files
 from ..text.regular import read_regular

@@ -16,7 +16,7 @@ from collections.abc import Collection
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..compiler.index import INDEX
+from ..compiler.beside import INDEX
 from ..gitops.engines import engine, names
 from ..model import InputError, StaleError, masked
 from ..text.programs import work_tree

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ..compiler import fleet
-from ..compiler.index import index_data
+from ..compiler.beside import index_data
 from ..model import Finding, InputError
 from . import common
 from .refusals import said

@@ -12,7 +12,7 @@ import secrets
 import stat
 from pathlib import Path
 
-from ..compiler.index import SCRATCH
+from ..compiler.beside import SCRATCH
 from ..model import OutputError
 
 _FLAGS = os.O_WRONLY | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NOCTTY", 0)

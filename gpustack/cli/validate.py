@@ -12,7 +12,7 @@ import tempfile
 from pathlib import Path
 
 from ..catalog.kinds import kinds_of
-from ..compiler import beside, folders, index, kubeconform
+from ..compiler import beside, folders, kubeconform
 from ..compiler.foreign import Foreign
 from ..model import Finding, GpustackError, InputError, Location
 from . import common
@@ -68,9 +68,9 @@ def strange(options: argparse.Namespace, out: Path) -> list[Foreign]:
 
 def chosen(out: Path, words: list[str]) -> list[str]:
     """The clusters in OUT that WORDS mean; a word that means none is refused, and so is an empty folder."""
-    known = index.clusters_in(out)
+    known = beside.clusters_in(out)
     if not known:
-        raise InputError(said("GPU023", out=out, index=out / index.INDEX))
+        raise InputError(said("GPU023", out=out, index=out / beside.INDEX))
     for word in words:
         if not any(fnmatch.fnmatchcase(name, word) for name in known):
             raise InputError(common.unknown(word, known, str(out)))
@@ -79,8 +79,8 @@ def chosen(out: Path, words: list[str]) -> list[str]:
 
 def listed(out: Path, cluster: str, files: dict[Path, str]) -> list[Finding]:
     """Add the files of CLUSTER to FILES; findings for those that the index lists and that are gone or changed."""
-    path = out / index.INDEX / f"{cluster}.json"
-    listing = index.index_data(out, cluster)
+    path = out / beside.INDEX / f"{cluster}.json"
+    listing = beside.index_data(out, cluster)
     try:
         minor, names = str(listing["kubernetes"]), dict(listing["files"])
         engine = dict(listing.get("engine", {}))

@@ -1,19 +1,94 @@
-"""dist/.gitops/<engine>/<cluster>/: the engine's own objects, beside the folders that an engine syncs to a cluster.
+"""What stands in dist/ beside the clusters' folders: the index of each, and the engine's own objects.
 
-A path of such a file begins with `.gitops/`; as part of a Change, which is relative to the cluster's folder, with
-`../.gitops/`. Each file is replaced in one step. There are a handful for a cluster, and nothing else of ours in their
-folder, so what is ours there is known by the header alone.
+dist/.index/<cluster>.json says what was written for a cluster, from which policy, for which Kubernetes, whose project:
+`render` prunes by it, `check` compares it, `validate` looks at what it lists. It is outside the folders that engines
+sync. An index may be missing, or be something else (a merge conflict, a pipe): then it says nothing.
+
+dist/.gitops/<engine>/<cluster>/ holds what an engine is told. A path of such a file begins with `.gitops/`; as part of
+a Change, which is relative to the cluster's folder, with `../.gitops/`. Each file is replaced in one step. There are a
+handful for a cluster, and nothing else of ours in their folder, so what is ours there is known by the header alone.
 """
 
 import contextlib
+import json
 import os
+import re
 import stat
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
-from ..gitops.place import FOLDER
-from .folders import Seen, regular_files, scan
-from .index import SCRATCH
+from ..gitops import FOLDER
+from .cache import digest
+from .folders import Seen, read, regular_files, scan
+
+SCRATCH = ".gpustack-"
+"""What the names of files and folders begin with that a render has only half built."""
+
+INDEX = ".index"
+
+_OWNER = re.compile(rb',\n "project": "[0-9a-f]*"')
+
+
+def owner(root: Path, out: Path) -> str:
+    """Names the project in ROOT for the index of a cluster in OUT: "" where OUT lies right in ROOT, which is the rule
+    and leaves one project only, else a digest of the way from OUT to ROOT.
+
+    So it is the same wherever both folders were cloned side by side, and says nothing about the machine."""
+    way = os.path.relpath(os.path.realpath(root), os.path.realpath(out)).replace(os.sep, "/")
+    return "" if way == ".." else digest("project", way)[:16]
+
+
+def without_project(content: bytes) -> bytes:
+    """The index CONTENT without the project that wrote it, which depends on where folders lie."""
+    return _OWNER.sub(b"", content, 1)
+
+
+def index_of(cluster: str) -> str:
+    """The index as it stands in a Change: relative to the cluster's folder."""
+    return f"../{INDEX}/{cluster}.json"
+
+
+def index_data(out: Path, cluster: str) -> dict[str, Any]:
+    """What the index of CLUSTER says, {} where there is none that can be read (a merge conflict in it, perhaps)."""
+    with contextlib.suppress(OSError):
+        return claims(read_index(out, cluster) or b"")
+    return {}
+
+
+def claims(content: bytes) -> dict[str, Any]:
+    """What the index CONTENT says, nothing where it can't be read."""
+    with contextlib.suppress(ValueError, RecursionError):
+        data = json.loads(content)
+        return data if isinstance(data, dict) else {}
+    return {}
+
+
+def read_index(out: Path, cluster: str) -> bytes | None:
+    """The index of CLUSTER; None where there is none, or OUT's folder of them is a link to elsewhere."""
+    return None if (out / INDEX).is_symlink() else read(out / INDEX / f"{cluster}.json")
+
+
+def write_index(out: Path, cluster: str, content: bytes) -> None:
+    """Write the index of CLUSTER in one step."""
+    put(out / INDEX / f"{cluster}.json", content)
+
+
+def put(path: Path, content: bytes) -> None:
+    """Write CONTENT to PATH in one step."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    fresh = path.with_name(f"{SCRATCH}{path.name}")
+    fresh.unlink(missing_ok=True)  # of a killed render, or a link to elsewhere
+    with fresh.open("xb") as file:
+        file.write(content)
+    fresh.replace(path)
+
+
+def clusters_in(out: Path) -> list[str]:
+    """Clusters that an index says were written into OUT."""
+    with contextlib.suppress(OSError):
+        return sorted(path.stem for path in (out / INDEX).glob("*.json") if not path.name.startswith("."))
+    return []
 
 
 def shown(path: str) -> str:

@@ -24,13 +24,13 @@ from dataclasses import replace as changed_copy
 from pathlib import Path
 from typing import Any
 
-from ..gitops.place import FOLDER
+from ..gitops import FOLDER
 from ..model import OutputError
 from ..text.regular import read_regular
 from . import beside
+from .beside import INDEX, SCRATCH, claims, index_data, index_of, put, read_index, without_project, write_index
 from .cache import digest
 from .folders import A_FILE, A_FOLDER, Seen, Thing, above, carry, exchange, look, read, recover, scan
-from .index import INDEX, SCRATCH, claims, index_data, index_of, put, read_index, without_project, write_index
 from .refusals import said
 
 HEADER = "# Rendered by gpustack from "
@@ -110,7 +110,7 @@ def header(source: str) -> str:
 
 
 def compare(out: Path, rendering: Rendering, there: Mapping[str, Thing] | None = None) -> Change:
-    """How the cluster's folder below OUT differs from RENDERING. Reads every file; THERE is what `look` just saw in it."""
+    """How the cluster's folder below OUT differs from RENDERING. Reads every file; THERE is what `look` saw in it."""
     cluster, files = rendering.cluster, rendering.files
     root = f"{out}/{cluster}"
     there = look(out, cluster) if there is None else there

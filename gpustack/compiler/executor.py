@@ -60,13 +60,7 @@ class Executor:
         return self.jobs == 1 or count < SMALL
 
     def map(
-        self,
-        function: Callable[[T], R],
-        items: Sequence[T],
-        *,
-        worth: int = 1,
-        warm: bool = False,
-        far: bool = False,
+        self, function: Callable[[T], R], items: Sequence[T], *, worth: int = 1, warm: bool = False, far: bool = False
     ) -> Iterator[R]:
         """FUNCTION of each item. An exception of one ends the iteration with it.
 

@@ -20,10 +20,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ..checks.rule import all_rules
 from ..model import Finding, FindingsError, Location
-from ..policy.loading.load import display
-from ..policy.loading.waivers import Waiver
-from . import dist, foreign, index, sources, versions
+from ..policy.loading.load import WAIVERS, display, policy_files
+from ..policy.loading.waivers import Waiver, waivers_of
+from . import beside, dist, foreign, sources, versions
 from .cache import digest
 from .engine import EngineTexts
 from .executor import Executor
@@ -38,18 +39,12 @@ if TYPE_CHECKING:
 
 __all__ = ["GroupedFinding", "Outcome", "Progress", "Project", "Source", "also", "render", "stale"]
 
-
 STACKS_PER_NODE = 20
 """Stacks that are worth a Node: one takes as long to start as ten stacks to compile, and 100 MB with its Python."""
-
-
 LOOKS_PER_PROCESS = 100
 """Folders that are worth a process to look at: it takes as long to start as a hundred looks."""
-
-
 RACY_SECONDS = 0.02
 """File systems stamp changes with a coarse clock: for this long, a change may look like none."""
-
 
 Seen = tuple[dist.Change, list[Foreign]]
 """What was, or would be, changed in a cluster's folder, and what else is there."""
@@ -76,19 +71,11 @@ def compile_sources(
 
     Raises FindingsError with the located errors of all clusters, and InputError for waivers that can't be read."""
     decisions = Decisions(read_waivers(project, [source.path for source in policies]), project.today)
-    judgement = judge_sources(project, policies, decisions, executor, progress)
-    errors = [item for item in judgement.findings if item.finding.severity == "error"]
+    findings, stacks = judge_sources(project, policies, decisions, executor, progress)
+    errors = [item for item in findings if item.finding.severity == "error"]
     if errors:
         raise FindingsError(*(also(item) for item in errors))
-    return judgement.findings, judgement.stacks
-
-
-@dataclass(frozen=True, slots=True)
-class Judgement:
-    """What the rules say about all clusters, and the number of stacks that were compiled for it."""
-
-    findings: list[GroupedFinding]
-    stacks: int
+    return findings, stacks
 
 
 def judge_sources(
@@ -99,8 +86,8 @@ def judge_sources(
     progress: Progress,
     *,
     notes: bool = False,
-) -> Judgement:
-    """Compile each distinct spec once, and remember the sources whose specs compile. NOTES: locate notes as well."""
+) -> tuple[list[GroupedFinding], int]:
+    """`compile_sources` without the errors: sources whose specs compile are remembered. NOTES: locate notes as well."""
     by_key: dict[str, list[Source]] = {}
     for source in policies:
         by_key.setdefault(source.key, []).append(source)
@@ -135,7 +122,7 @@ def judge_sources(
     ]
     sources.remember(project, [source for source in policies if source.key not in refused], executor)
     located += [GroupedFinding(finding, ()) for finding in complaints(policies, decisions, refused)]
-    return Judgement(located, len(todo))
+    return located, len(todo)
 
 
 def complaints(policies: Sequence[Source], decisions: Decisions, refused: set[str]) -> list[Finding]:
@@ -153,16 +140,11 @@ def complaints(policies: Sequence[Source], decisions: Decisions, refused: set[st
 
 def is_whole(folder: Path, policies: Iterable[Source]) -> bool:
     """Whether POLICIES are all that are in FOLDER."""
-    from ..policy.loading.load import policy_files
-
     return {source.path.name for source in policies} >= {path.name for path in policy_files(folder, folder.name)}
 
 
 def read_waivers(project: Project, paths: Iterable[Path]) -> dict[Path, tuple[Waiver, ...]]:
     """The waivers that lie beside PATHS, by folder. Raises InputError."""
-    from ..policy.loading.load import WAIVERS
-    from ..policy.loading.waivers import waivers_of
-
     folders = dict.fromkeys(path.parent for path in paths)
     by_folder = {folder: waivers_of(folder, display(folder / WAIVERS, project.root)) for folder in folders}
     return {folder: waivers for folder, waivers in by_folder.items() if waivers}
@@ -277,8 +259,6 @@ def stack_of(project: Project, source: Source) -> Stack:
         versions.rendered_by(project, source.by, [source.path])
         stack = stored_stack(source.key, project.store)
     if stack is None:
-        from ..checks.rule import all_rules
-
         loaded = sources.load_policy(source.path, project.root, project.store)
         # All rules are waived: whoever writes what a stack renders to has been told what they say.
         stack = compile_stack(loaded.spec, source.key, project.store, {rule.id for rule in all_rules()})
@@ -291,7 +271,7 @@ def spec_of(project: Project, source: Source) -> ClusterPolicySpec:
 
 def digest_of(project: Project, source: Source) -> str:
     """Names by content what is rendered for SOURCE, wherever the project lies."""
-    return digest(index.without_project(rendered(project, source).index()))
+    return digest(beside.without_project(rendered(project, source).index()))
 
 
 _RENDERED: dict[tuple[str, str], tuple[Stack, EngineTexts]] = {}
@@ -310,7 +290,7 @@ def rendered(project: Project, source: Source) -> dist.Rendering:
     here = () if stack.artifact and not project.whole else stack.files
     files = {file.path: (head + file.text).encode() for file in here}
     engine = {path: (head + text).encode() for path, text in texts.of(source.name).items()}
-    owner = index.owner(project.root, project.out)
+    owner = beside.owner(project.root, project.out)
     return dist.Rendering(source.name, source.display, stack.minor, files, owner, engine, stack.artifact)
 
 
@@ -349,11 +329,11 @@ def without_policy(project: Project, policies: Iterable[Source]) -> tuple[list[s
     """Clusters in the output folder that none of POLICIES, which are all, describes: those that this project
     rendered, and those of others, whose policies are elsewhere."""
     names = {source.name for source in policies}
-    own = index.owner(project.root, project.out)
+    own = beside.owner(project.root, project.out)
     left: tuple[list[str], list[str]] = ([], [])
-    for name in index.clusters_in(project.out):
+    for name in beside.clusters_in(project.out):
         if name not in names:
-            left[index.index_data(project.out, name).get("project", "") != own].append(name)
+            left[beside.index_data(project.out, name).get("project", "") != own].append(name)
     return left
 
 

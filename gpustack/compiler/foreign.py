@@ -24,13 +24,13 @@ from pathlib import Path
 from string import Template
 from typing import TYPE_CHECKING, Literal, Self
 
+from ..gitops import FOLDER
 from ..gitops.engines import names
-from ..gitops.place import FOLDER
 from ..model import Finding, Location
 from ..text.refusals import Texts
 from . import beside
+from .beside import INDEX, index_data, owner
 from .folders import A_FILE, A_FOLDER, Thing, above, look, read
-from .index import INDEX, index_data, owner
 from .refusals import said
 
 if TYPE_CHECKING:

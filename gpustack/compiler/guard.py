@@ -23,7 +23,7 @@ from typing import IO, Any
 from jsii._kernel.providers import process
 
 from ..model import MissingToolError
-from .node import ANOTHER, unusable
+from .node import unusable
 
 ANSWER_S = 120.0
 """How long one answer may take. The slowest, to the request to load cdk8s, takes half a second on an idle machine; on a
@@ -109,7 +109,7 @@ class GuardedNode(process._NodeProcess):  # noqa: SLF001 - jsii has no other way
         told = next((line for line in _said if "rror" in line), _said[-1] if _said else "")
         program = running.args[0] if running is not None else "node"
         what = f"Node can't run cdk8s ({program}): {how}"
-        _failure.append(unusable(what, f"; Node said: {told}" if told else "", ANOTHER))
+        _failure.append(unusable(what, f"; Node said: {told}" if told else "", "another"))
         self.stop()
         return _failure[0]
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
+from ..checks.rule import TENANTS, all_rules, rules_over
 from ..model import Finding, few
 from ..policy.loading.waivers import Waiver
 from .refusals import said
@@ -86,8 +87,6 @@ class Decisions:
         folders of which all clusters are among these, each with the clusters that some rules did not get to see: a
         waiver that names one of them may be of use. So may one of a rule over workloads: tenants' manifests were not
         looked at."""
-        from ..checks.rule import TENANTS, rules_over
-
         elsewhere = {rule.id for over in TENANTS for rule in rules_over(over)} if any(self._waivers.values()) else set()
         findings = []
         for folder, listed in self._waivers.items():
@@ -114,7 +113,5 @@ def expired(waiver: Waiver) -> Finding:
 
 def unused(waiver: Waiver) -> Finding:
     """The finding for a waiver that covers nothing."""
-    from ..checks.rule import all_rules
-
     case = "unused" if waiver.rule in {rule.id for rule in all_rules()} else "no rule"
     return said("GPU032", case, waiver.location, rule=waiver.rule)

@@ -81,11 +81,7 @@ def _missing(why: str) -> MissingToolError:
 
 
 def second_opinion(
-    files: Mapping[Path, str],
-    binary: Path,
-    verdicts: Store | None = None,
-    jobs: int | None = None,
-    kinds: Kinds = NONE,
+    files: Mapping[Path, str], binary: Path, verdicts: Store | None = None, jobs: int | None = None, kinds: Kinds = NONE
 ) -> list[Finding]:
     """Return what kubeconform has against FILES (file -> minor version of its cluster's Kubernetes), [] for nothing.
 

@@ -47,20 +47,15 @@ def lint(project: sources.Project, paths: Sequence[Path], progress: sources.Prog
     with Executor(project.jobs, len(paths), project.scheduler) as executor:
         usable, unusable = sources.read_sources(project, paths, executor, progress)
         decisions, wrong = read_decisions(project, paths)
-        judgement = fleet.judge_sources(project, usable, decisions, executor, progress, notes=True)
+        judged, stacks = fleet.judge_sources(project, usable, decisions, executor, progress, notes=True)
         later = []
         for folder in {path.parent for path in paths}:
             beside = [source for source in usable if source.path.parent == folder]
             if fleet.is_whole(folder, beside):
                 later += ahead(project, folder, beside, decisions.rules, executor)
     unusable += wrong
-    findings = [*(GroupedFinding(finding, ()) for finding in unusable), *judgement.findings, *later]
-    return Lint(
-        tuple(dict.fromkeys(source.name for source in usable)),
-        in_order(findings),
-        bool(unusable),
-        judgement.stacks,
-    )
+    findings = [*(GroupedFinding(finding, ()) for finding in unusable), *judged, *later]
+    return Lint(tuple(dict.fromkeys(source.name for source in usable)), in_order(findings), bool(unusable), stacks)
 
 
 def read_decisions(project: sources.Project, paths: Sequence[Path]) -> tuple[Decisions, list[Finding]]:
@@ -140,14 +135,9 @@ def _astray(rings: Rings, policies: Sequence[Envelope]) -> Iterator[Finding]:
             value, known = policy.labels[key], [*dict.fromkeys(values[key])]
             near = difflib.get_close_matches(value, known, n=1)
             if value not in (*known, *(each.name for each in rings.rings)) and (near or len(known) > 1):
-                meant = (
-                    f"did you mean {near[0]}?" if near else f"write one of {few(known, 6)}, or name it in fleet.yaml"
-                )
-                words: dict[str, Any] = {
-                    "label": f"{key}={value}",
-                    "ring": rings.ring_of(policy) or "none",
-                    "meant": meant,
-                }
+                others = f"write one of {few(known, 6)}, or name it in fleet.yaml"
+                words: dict[str, Any] = {"label": f"{key}={value}", "ring": rings.ring_of(policy) or "none"}
+                words["meant"] = f"did you mean {near[0]}?" if near else others
                 stray = told(policy.document, ("metadata", "labels", key), "GPU093", "stray", **words)
                 yield dataclasses.replace(stray, severity="warning")
 

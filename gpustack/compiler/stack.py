@@ -19,9 +19,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ..catalog import kubernetes
 from ..checks import NEVER_KEPT
 from ..checks.rule import rules_over
+from ..checks.subjects import Render
 from ..components.registry import REGISTRY, Entry
 from ..gitops.marks import marked, marks_of
 from ..model import Finding, FindingsError, GpustackError, Resource
+from ..text.emit import emit
 from . import node
 from .cache import Store, digest
 from .engine import caused, engine_findings, named, planned
@@ -32,7 +34,6 @@ if TYPE_CHECKING:
     from ..components.parts.common_inputs import Inputs
     from ..components.team_inputs import TeamEntry
     from ..policy.language.spec import ClusterPolicySpec
-
 
 Result = dict[str, Any]
 """What the store has of a component, see `component_result`."""
@@ -136,7 +137,6 @@ def object_findings(spec: ClusterPolicySpec, results: Iterable[Result]) -> Itera
 def render_findings(spec: ClusterPolicySpec, minor: str, results: Sequence[Result]) -> Iterator[Finding]:
     """What the rules over the whole render say."""
     from ..checks.objects.references import Needed, Provided
-    from ..checks.subjects import Render
 
     def load() -> list[Resource]:
         bodies = (json.loads(result["bodies"]) for result in results)
@@ -241,9 +241,7 @@ def component_results(spec: ClusterPolicySpec, minor: str, store: Store) -> dict
     return results
 
 
-def _results(
-    spec: ClusterPolicySpec, minor: str, store: Store, given: Iterable[tuple[Entry | TeamEntry, Inputs]]
-) -> dict[str, Result]:
+def _results(spec: ClusterPolicySpec, minor: str, store: Store, given: Iterable[Given]) -> dict[str, Result]:
     """The results of the components GIVEN by their keys; what the store doesn't have is computed and given to it.
 
     Results are handed on, not fetched back: a store that can't be written holds little of what it is given."""
@@ -286,7 +284,7 @@ def entries_of(spec: ClusterPolicySpec) -> Iterator[Entry | TeamEntry]:
         yield from team_entries(spec)
 
 
-def synthesiser() -> Callable[[Sequence[tuple[Entry | TeamEntry, Inputs]]], dict[str, list[Resource]]]:
+def synthesiser() -> Callable[[Sequence[Given]], dict[str, list[Resource]]]:
     """`synth.synthesise`; importing it starts Node. Raises MissingToolError when that fails."""
     if "jsii" not in sys.modules:
         node.configure()
@@ -298,7 +296,7 @@ def synthesiser() -> Callable[[Sequence[tuple[Entry | TeamEntry, Inputs]]], dict
         raise
     except Exception as error:  # whatever Python trips over on the way: an installation that is not whole
         reason = str(error).partition("\n")[0]
-        raise node.unusable(f"Node can't run cdk8s: {type(error).__name__}: {reason}", remedy=node.ANOTHER) from error
+        raise node.unusable(f"Node can't run cdk8s: {type(error).__name__}: {reason}", case="another") from error
     return synthesise
 
 
@@ -317,7 +315,6 @@ def component_result(entry: Entry | TeamEntry, resources: list[Resource], namesp
     """What the store keeps of the component ENTRY: its files, what they provide and need, what rules over single
     objects say (with the object), and its bodies as one text, which few ask for."""
     from ..checks.objects.references import needed, provided
-    from ..text.emit import emit
 
     judged = ((each, rule.findings(_looked_at(each))) for each in resources for rule in rules_over("object"))
     return {
@@ -358,7 +355,7 @@ def plain_name(name: str) -> str:
     return "".join(c if c.isascii() and (c.isalnum() or c in "-._") else f"={ord(c):02x}" for c in name)
 
 
-def joined(results: list[dict[str, Any]]) -> tuple[File, ...]:
+def joined(results: list[Result]) -> tuple[File, ...]:
     """All files of a stack, by path. Two objects of one name, in whatever stages, only the user can tell apart."""
     files: dict[str, File] = {}
     names: dict[str, str] = {}

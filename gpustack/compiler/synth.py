@@ -4,25 +4,16 @@ One app with one chart holds the components that have to be synthesised. cdk8s g
 one name and knows who depends on whom; bodies are taken from the Python side of the constructs (component.py says why).
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import cdk8s
 
-from ..components.parts.common_inputs import Inputs
-from ..components.registry import Entry
 from ..model import Resource
-
-if TYPE_CHECKING:
-    from ..components.team_inputs import TeamEntry
+from .stack import Given
 
 
-def synthesise(planned: Sequence[tuple[Entry | TeamEntry, Inputs]]) -> dict[str, list[Resource]]:
-    """Resources by component id.
-
-    Each component depends on the one before it: the registry's order is the order of need."""
+def synthesise(planned: Sequence[Given]) -> dict[str, list[Resource]]:
+    """Resources by component id. Each component depends on the one before it: the registry's order is that of need."""
     app = cdk8s.App()
     chart = cdk8s.Chart(app, "stack", disable_resource_name_hashes=True)
     resources: dict[str, list[Resource]] = {}

@@ -4,18 +4,16 @@ The clusters' policies are loaded and not rendered: what nodes offer follows fro
 count, but nobody is told that one is of no use: this looks at a part of what they may be about.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from ..checks.rule import RULES
 from ..cluster.offer import Offer
 from ..cluster.resolve import resolve
 from ..model import Body, Finding, GpustackError, InputError, Resource
+from ..policy.language.spec import ClusterPolicySpec
 from ..policy.loading.load import Loaded, display
 from ..policy.loading.place import node
 from ..tenants.tenants import Others, findings, pods_in
@@ -24,9 +22,6 @@ from .lint import Lint, in_order, read_decisions
 from .manifests import Manifest, files, read
 from .refusals import said
 from .sources import Project, load_policy
-
-if TYPE_CHECKING:
-    from ..policy.language.spec import ClusterPolicySpec
 
 OF_OBJECTS = ("GPU208", "GPU604", "GPU605", "GPU606", "GPU607", "GPU609", "GPU612", "GPU620", "GPU623", "GPU533")
 """Rules over a policy that speak of its extraObjects, and hold for manifests of tenants as well."""

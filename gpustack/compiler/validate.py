@@ -116,7 +116,7 @@ def _known_kinds(minor: str, kinds: Kinds = NONE) -> Iterator[str]:
 
 
 def _explain(body: Body, schema: Any, file: str, whose: str) -> list[Finding]:
-    """Turn a refusal into findings, one per place in BODY, in their order. WHOSE ("Kubernetes 1.33") is SCHEMA of FILE."""
+    """Turn a refusal into findings, one per place in BODY, in order. SCHEMA of FILE is WHOSE ("Kubernetes 1.33")."""
     from jsonschema import Draft7Validator
     from jsonschema.exceptions import best_match
     from jsonschema.validators import extend

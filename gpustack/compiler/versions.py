@@ -30,8 +30,8 @@ from ..text import programs
 from ..text.read import read
 from ..text.regular import read_regular
 from . import dist, sources
+from .beside import index_data, read_index
 from .cache import digest, files_digest, ours_alone, own_digest
-from .index import index_data, read_index
 from .refusals import said
 from .stack import layer_digest, stored_stack
 

@@ -14,8 +14,7 @@ from pydantic import BaseModel, ConfigDict
 from ..model import STAGES, Body, Resource, Stage
 from ..policy.language.gitops import GitOps
 from ..policy.language.repository import address, is_oci
-from . import engines
-from .place import FOLDER
+from . import FOLDER, engines
 
 if TYPE_CHECKING:
     from ..policy.language.spec import ClusterPolicySpec

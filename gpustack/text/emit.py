@@ -58,26 +58,18 @@ _SHORT = {"\0": r"\0", "\t": r"\t", "\n": r"\n", "\r": r"\r", '"': r"\"", "\\": 
 
 
 class EmitError(ValueError):
-    """A value that YAML for Kubernetes can't hold: `path` says where it stands, the message also what to do."""
+    """A value that YAML for Kubernetes can't hold: `path` says where it stands, the message also what to do.
 
-    def __init__(self, path: Path, what: str) -> None:
-        # A key may hold what no terminal can print.
-        where = dotted(path).encode("utf-8", "backslashreplace").decode("utf-8") or "the value"
-        super().__init__(f"{where} {what}")
-        self.path = path
-        self.what = what
+    Each level on the way up adds its step to the path, so that the good way carries none."""
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        return (type(self), (self.path, self.what))
-
-
-class _RefusedError(Exception):
-    """An EmitError in the making: each level on the way up adds its step, so that the good path carries none."""
-
-    def __init__(self, what: str) -> None:
+    def __init__(self, what: str, path: Path = ()) -> None:
         super().__init__(what)
-        self.what = what
-        self.steps: list[str | int] = []
+        self.what, self.path = what, path
+
+    def __str__(self) -> str:
+        # A key may hold what no terminal can print.
+        where = dotted(self.path).encode("utf-8", "backslashreplace").decode("utf-8") or "the value"
+        return f"{where} {self.what}"
 
 
 def emit(body: Body) -> str:
@@ -100,15 +92,12 @@ def emit_value(value: JSON) -> str:
 
 def _document(value: JSON, first: tuple[str, ...]) -> str:
     lines = _Lines()
-    try:
-        if isinstance(value, dict) and value:
-            _mapping(value, _ordered(value, first), "", "", lines)
-        elif isinstance(value, list) and value:
-            _sequence(value, "", "", lines)
-        else:
-            _leaf("", value, "  ", lines)
-    except _RefusedError as refused:
-        raise EmitError(tuple(reversed(refused.steps)), refused.what) from None
+    if isinstance(value, dict) and value:
+        _mapping(value, _ordered(value, first), "", "", lines)
+    elif isinstance(value, list) and value:
+        _sequence(value, "", "", lines)
+    else:
+        _leaf("", value, "  ", lines)
     text = "".join(lines)
     if text.endswith("\n\n"):
         # A document that ends with blank lines loses them to the first tool that trims or joins files.
@@ -148,10 +137,10 @@ def _mapping(body: dict[str, Any], keys: Iterable[str], lead: str, indent: str, 
             else:
                 _leaf(f"{lead}{head} ", value, deeper, lines)
             lead = indent
-    except _RefusedError as refused:
+    except EmitError as refused:
         # A key that is not a string is what was refused, and has no place in a path.
         if isinstance(key, str):
-            refused.steps.append(key)
+            refused.path = (key, *refused.path)
         raise
 
 
@@ -174,15 +163,15 @@ def _sequence(items: list[Any], lead: str, indent: str, lines: _Lines) -> None:
             else:
                 _leaf(lead + "- ", item, deeper, lines)
             lead = indent
-    except _RefusedError as refused:
+    except EmitError as refused:
         # The first of several equal objects is the one refused.
-        refused.steps.append(next(index for index, other in enumerate(items) if other is item))
+        refused.path = (next(index for index, other in enumerate(items) if other is item), *refused.path)
         raise
 
 
 def _deeper(indent: str) -> str:
     if len(indent) >= 2 * DEEPEST:
-        raise _RefusedError(f"is nested deeper than {DEEPEST} levels; readers give up on it")
+        raise EmitError(f"is nested deeper than {DEEPEST} levels; readers give up on it")
     return indent + "  "
 
 
@@ -191,7 +180,7 @@ def _ordered(body: dict[str, Any], first: tuple[str, ...]) -> list[str]:
     try:
         keys = sorted(body)
     except TypeError:
-        raise _RefusedError("has keys that are not strings; quote them where they are written") from None
+        raise EmitError("has keys that are not strings; quote them where they are written") from None
     for key in reversed(first):
         if key in body:
             keys.remove(key)
@@ -218,21 +207,21 @@ def _leaf(head: str, value: object, deeper: str, lines: _Lines) -> None:
     elif isinstance(value, list):
         text = "[]"
     elif value is None:
-        raise _RefusedError("is None; leave the key out where there is no value")
+        raise EmitError("is None; leave the key out where there is no value")
     else:
-        raise _RefusedError(f"is a {type(value).__name__}, which JSON has not; give str, int, float, bool, list, dict")
+        raise EmitError(f"is a {type(value).__name__}, which JSON has not; give str, int, float, bool, list, dict")
     lines.append(f"{head}{text}\n")
 
 
 def _integer(value: int) -> str:
     if not -(2**63) <= value < 2**64:
-        raise _RefusedError("is an integer of more than 64 bits, which Go's reader rounds; give it as a string")
+        raise EmitError("is an integer of more than 64 bits, which Go's reader rounds; give it as a string")
     return int.__repr__(value)
 
 
 def _float(value: float) -> str:
     if not math.isfinite(value):
-        raise _RefusedError(f"is {float.__repr__(value)}, which JSON has not")
+        raise EmitError(f"is {float.__repr__(value)}, which JSON has not")
     if abs(value) <= 2**53 and value == int(value):
         return str(int(value))
     digits, e, exponent = float.__repr__(value).partition("e")
@@ -268,7 +257,7 @@ def _scalar(text: str) -> str:
 def _key(text: object) -> str:
     """A key up to its colon; one too long to stand on one line with it behind "? ", with _MARK before the colon."""
     if not isinstance(text, str):
-        raise _RefusedError(f"has the key {text!r}, which is not a string; quote it where it is written")
+        raise EmitError(f"has the key {text!r}, which is not a string; quote it where it is written")
     text = str.__str__(text)
     if _PLAIN.fullmatch(text) and text.lower() not in _WORDS and len(text) <= _KEY_LENGTH:
         return f"{text}:"
@@ -286,7 +275,7 @@ def _escape(match: re.Match[str]) -> str:
     if char in _SHORT:
         return _SHORT[char]
     if 0xD800 <= code <= 0xDFFF:
-        raise _RefusedError(f"holds half a surrogate pair (U+{code:04X}), which UTF-8 has not; read the text as UTF-8")
+        raise EmitError(f"holds half a surrogate pair (U+{code:04X}), which UTF-8 has not; read the text as UTF-8")
     return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
 
 

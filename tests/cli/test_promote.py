@@ -16,8 +16,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gpustack.cli.promote import edited
+from gpustack.compiler.beside import without_project
 from gpustack.compiler.cache import digest
-from gpustack.compiler.index import without_project
 from gpustack.model import InputError
 from gpustack.policy.loading.ring import moment
 from gpustack.policy.loading.rings import of_documents

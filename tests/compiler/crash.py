@@ -17,7 +17,7 @@ from collections.abc import Callable
 from pathlib import Path
 from types import MappingProxyType
 
-from gpustack.compiler import dist, folders, index
+from gpustack.compiler import beside, dist, folders
 from gpustack.compiler.dist import Rendering, header
 
 CLUSTER = "c"
@@ -56,7 +56,7 @@ def step_aside(out: Path) -> None:
 def remove(out: Path) -> None:
     """Remove the cluster of a deleted policy."""
     dist.sweep(out)
-    if CLUSTER in index.clusters_in(out):
+    if CLUSTER in beside.clusters_in(out):
         dist.remove_cluster(out, CLUSTER)
 
 

@@ -15,9 +15,9 @@ from typing import Any
 import pytest
 
 from gpustack.compiler import dist, folders
+from gpustack.compiler.beside import clusters_in
 from gpustack.compiler.dist import Rendering, compare, header, left_over, look_of, remove_cluster, sweep, write
 from gpustack.compiler.folders import A_FOLDER, locked, look, scan
-from gpustack.compiler.index import clusters_in
 from gpustack.model import OutputError
 from tests.compiler.crash import NEW, OLD, SCENARIOS, rendering
 from tests.project import ROOT, tree

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 import gpustack
+from gpustack.gitops import FOLDER
 from gpustack.gitops.engines import engine, engines, names, unasked
 from gpustack.gitops.marks import Marks, marked
-from gpustack.gitops.place import FOLDER
 from gpustack.gitops.plan import Kind, Plan, file_of, objects, roots
 from gpustack.gitops.reads import reads
 from gpustack.model import Resource

@@ -22,7 +22,8 @@ from ...compiler.dist import HEADER
 from ...compiler.executor import Executor
 from ...compiler.fleet import Project, Source
 from ...compiler.stack import Stack
-from ...gitops import engines, place
+from ...gitops import FOLDER as OF_ENGINES
+from ...gitops import engines
 from ...model import GpustackError, InputError
 from ...policy.loading.brought import LIST, LOCK
 from ...policy.loading.load import BESIDE, layers_of, policy_files, ringed
@@ -178,7 +179,7 @@ def _placed(path: str) -> tuple[int, str, str] | None:
     first, _, rest = path.partition("/")
     if not rest or not path.endswith(".yaml"):
         return None
-    if first == place.FOLDER:
+    if first == OF_ENGINES:
         engine, cluster, *file = rest.split("/", 2)
         return (1, cluster, path) if file and engine in engines.names() else None
     return None if first.startswith(".") else (0, first, rest)

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ...compiler import fleet, index
+from ...compiler import beside, fleet
 from ...compiler.fleet import Project, Source
 from ...compiler.stack import Stack
 from ...model import InputError, StaleError
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 def held(out: Path, cluster: str) -> str:
     """The digest of the layer that holds CLUSTER by its index in OUT, "" where its manifests are files."""
-    return digest_in(index.index_data(out, cluster))
+    return digest_in(beside.index_data(out, cluster))
 
 
 def digest_in(listed: Mapping[str, Any]) -> str:
@@ -50,17 +50,17 @@ def contents(options: argparse.Namespace, clusters: Collection[str]) -> Iterator
         for cluster in clusters:
             stack = fleet.stack_of(project, sources[cluster]) if cluster in sources else None
             if stack is None or stack.layer != held(project.out, cluster):
-                raise StaleError(said("GPU967", "artifact", index=project.out / index.INDEX / f"{cluster}.json"))
+                raise StaleError(said("GPU967", "artifact", index=project.out / beside.INDEX / f"{cluster}.json"))
             yield cluster, stack
 
 
 def indexes(git: Git, held: Mapping[str, Entry], without: Collection[str] = ()) -> dict[str, dict[str, Any]]:
     """What the indexes among those that Git has HELD below the rendered folder say, by cluster, less some."""
-    start = f"{index.INDEX}/"
+    start = f"{beside.INDEX}/"
     names = {path[len(start) :].removesuffix(".json"): path for path in held if path.startswith(start)}
     blobs = {name: held[path].blob for name, path in names.items() if held[path].blob and name not in without}
     read = dict(git.contents(blobs.values()))
-    return {name: index.claims(read[blob]) for name, blob in blobs.items()}
+    return {name: beside.claims(read[blob]) for name, blob in blobs.items()}
 
 
 @dataclass
@@ -98,7 +98,7 @@ class Base:
             files[cluster] = shapes[digest]
         if lost:  # nobody here knows what was merged
             what = f"this gpustack renders {common.some(lost)} as merged with another digest than is merged"
-            self.effects.append(repository.effect("IMP005", POWER, f"{self.project.out.name}/{index.INDEX}", what))
+            self.effects.append(repository.effect("IMP005", POWER, f"{self.project.out.name}/{beside.INDEX}", what))
         return files
 
     def _named(self, files: Iterable[tuple[str, str]]) -> Files:

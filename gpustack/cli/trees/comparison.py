@@ -16,13 +16,13 @@ from typing import TYPE_CHECKING
 
 from ...catalog import kinds
 from ...compiler import fleet
+from ...compiler.beside import clusters_in
 from ...compiler.dist import HEADER, header
 from ...compiler.engine import EngineTexts
 from ...compiler.fleet import Project, Source
 from ...compiler.folders import regular_files
 from ...compiler.foreign import Foreign
-from ...compiler.index import clusters_in
-from ...gitops import engines, place
+from ...gitops import FOLDER, engines
 from ...model import GpustackError
 from ...policy.loading.brought import LIMITS, LIST, LOCK
 from ...text.regular import read_regular
@@ -235,8 +235,8 @@ def folder_side(folder: Path) -> Side:
     clusters = {root.name: files(root) for root in _folders(folder)}
     engine: dict[str, Files] = {}
     for which in engines.names():
-        for root in _folders(folder / place.FOLDER / which):
-            engine[root.name] = {**engine.get(root.name, {}), **files(root, f"{place.FOLDER}/{which}/{root.name}/")}
+        for root in _folders(folder / FOLDER / which):
+            engine[root.name] = {**engine.get(root.name, {}), **files(root, f"{FOLDER}/{which}/{root.name}/")}
     return Side(clusters, texts, f"{folder}/", engine)
 
 

@@ -17,12 +17,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ...compiler import fleet, folders, foreign, index
+from ...compiler import beside, fleet, folders, foreign
+from ...compiler.beside import INDEX
 from ...compiler.dist import Change
 from ...compiler.fleet import Project, Source
 from ...compiler.foreign import Foreign
-from ...compiler.index import INDEX
-from ...gitops.place import FOLDER
+from ...gitops import FOLDER
 from ...model import Finding, GpustackError, MissingToolError
 from ...text.regular import read_regular
 from .. import common
@@ -50,7 +50,7 @@ def of_render(options: argparse.Namespace, clusters: Sequence[str] | None) -> li
     strays = list(outcome.foreign)
     strays += [Foreign.of(str(out / name), "index") for name in clusters or () if name not in known]
     for change in outcome.changes:
-        listing = [index.index_of(change.cluster)] if change.unlisted else []
+        listing = [beside.index_of(change.cluster)] if change.unlisted else []
         for kind, names in (("content", {*change.written, *listing}), ("file", change.removed)):
             paths_there = (os.path.normpath(out / change.cluster / name) for name in names)
             told = {each.path for each in strays}
@@ -129,10 +129,10 @@ def _not_shown(git: Git, folder: str, staged: Mapping[str, Entry], written: Coll
 
 def by_index(out: Path, clusters: Sequence[str] | None = None) -> list[Foreign]:
     """What lies in OUT and no index there lists, for CLUSTERS or as a whole. Contents are not compared here."""
-    names = index.clusters_in(out) if clusters is None else clusters
+    names = beside.clusters_in(out) if clusters is None else clusters
     made: dict[str, str] = {}
     for name in names:
-        listed = index.index_data(out, name)
+        listed = beside.index_data(out, name)
         files, engine = (each if isinstance(each := listed.get(key), dict) else {} for key in ("files", "engine"))
         made |= {f"{name}/{path}": digest for path, digest in files.items()} | dict(engine)
         made[f"{INDEX}/{name}.json"] = ""
@@ -174,8 +174,8 @@ class Proposed:
 
         start, out = f"{self.folder}/", Path(self.folder)
         mine = {path[len(start) :]: entry for path, entry in staged.items() if path.startswith(start)}
-        beside = ((path, entry) for path, entry in staged.items() if not f"{path}/".startswith(start))
-        fresh = (path for path, entry in beside if entry.mode == "160000" and self.submodules.get(path) != entry)
+        outside = ((path, entry) for path, entry in staged.items() if not f"{path}/".startswith(start))
+        fresh = (path for path, entry in outside if entry.mode == "160000" and self.submodules.get(path) != entry)
         strays = [Foreign.of(path, "submodule") for path in fresh]  # what is in them is in no review
         if self.merged or mine:
             odd = self.git.converts([path for path in staged if path.startswith((start, POLICIES))], staged)
@@ -268,7 +268,7 @@ class Proposed:
         content = self._content(path)
         if content is None:
             return "unreadable index"
-        if index.claims(content).get("project", "") and not index.owner(self.project.root, self.project.out):
+        if beside.claims(content).get("project", "") and not beside.owner(self.project.root, self.project.out):
             return "index of another"
         if self.merged.get(path) == Entry("100644", self._name(content)):
             return ""
