@@ -69,11 +69,6 @@ def read_index(out: Path, cluster: str) -> bytes | None:
     return None if (out / INDEX).is_symlink() else read(out / INDEX / f"{cluster}.json")
 
 
-def write_index(out: Path, cluster: str, content: bytes) -> None:
-    """Write the index of CLUSTER in one step."""
-    put(out / INDEX / f"{cluster}.json", content)
-
-
 def put(path: Path, content: bytes) -> None:
     """Write CONTENT to PATH in one step."""
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -226,15 +226,9 @@ class Store:
         """Forget stores of other versions, all but the most recently used ones."""
         with contextlib.suppress(OSError):
             os.utime(self._folder)
-            others = sorted(
-                (entry for entry in os.scandir(self.root) if entry.is_dir() and len(entry.name) == 32), key=_used
-            )
-            for entry in others[:-KEPT_SALTS]:
+            stores = (entry for entry in os.scandir(self.root) if entry.is_dir() and len(entry.name) == 32)
+            for entry in sorted(stores, key=lambda entry: entry.stat().st_mtime)[:-KEPT_SALTS]:
                 shutil.rmtree(entry.path, ignore_errors=True)
-
-
-def _used(entry: os.DirEntry[str]) -> float:
-    return entry.stat().st_mtime
 
 
 @contextlib.contextmanager

@@ -28,7 +28,7 @@ from ..gitops import FOLDER
 from ..model import OutputError
 from ..text.regular import read_regular
 from . import beside
-from .beside import INDEX, SCRATCH, claims, index_data, index_of, put, read_index, without_project, write_index
+from .beside import INDEX, SCRATCH, claims, index_data, index_of, put, read_index, without_project
 from .cache import digest
 from .folders import A_FILE, A_FOLDER, Seen, Thing, above, carry, exchange, look, read, recover, scan
 from .refusals import said
@@ -180,7 +180,7 @@ def write(out: Path, rendering: Rendering) -> Change:
                 put(out / path, text)
         beside.remove_files(out, outside(change.removed))
         if change.any:
-            write_index(out, cluster, rendering.index())
+            put(out / INDEX / f"{cluster}.json", rendering.index())
         if not rendering.files:
             with contextlib.suppress(OSError):  # it may be gone, or hold files of somebody else
                 (out / cluster).rmdir()
@@ -225,7 +225,8 @@ def replace(out: Path, cluster: str, files: Mapping[str, bytes], change: Change)
         carried = [name for name, seen in look(root).items() if seen is not A_FOLDER and name not in gone]
         for name in carried:
             if name in folders or any(folder in files for folder in above(name)):
-                raise in_the_way(root / name)
+                # A file or link of somebody else is in the place of a folder of ours, or the other way round.
+                raise OutputError(said("GPU922", path=root / name))
         for folder in {*folders, *(os.path.dirname(name) for name in carried)}:  # noqa: PTH120 - as above
             (fresh / folder).mkdir(parents=True, exist_ok=True)
         for name in carried:
@@ -242,11 +243,6 @@ def replace(out: Path, cluster: str, files: Mapping[str, bytes], change: Change)
     seen = scan(root)
     # Removing the old names of files that were carried over changes nothing of them but the change time.
     return seen if [file for file, _ in seen] == [file for file, _ in built] else []
-
-
-def in_the_way(path: Path) -> OutputError:
-    """The error for a file or link of somebody else in the place of a folder of ours, or the other way round."""
-    return OutputError(said("GPU922", path=path))
 
 
 def look_of(out: Path, cluster: str, seen: Seen | None = None) -> str:
@@ -303,12 +299,7 @@ def remove_cluster(out: Path, cluster: str) -> Change:
 
 def refused(out: Path, error: OSError) -> OutputError:
     """A disk's refusal in words."""
-    cases = {
-        errno.ENOSPC: "space",
-        errno.EDQUOT: "quota",
-        errno.EROFS: "read-only",
-        errno.EACCES: "permission",
-        errno.EPERM: "permission",
-    }
+    cases = {errno.ENOSPC: "space", errno.EDQUOT: "quota", errno.EROFS: "read-only"}
+    cases |= dict.fromkeys((errno.EACCES, errno.EPERM), "permission")
     case = cases.get(error.errno or 0, "other")
     return OutputError(said("GPU921", case, path=error.filename or out, reason=error.strerror or error))

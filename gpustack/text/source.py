@@ -84,8 +84,7 @@ def split_lines(text: str) -> tuple[str, ...]:
 def place(text: str, file: str, line: int, column: int) -> Location:
     """Return the Location of LINE and COLUMN (both from 1) of TEXT, with the line's text unless that is a Secret's.
 
-    A place after the last line (where a parser notices that the file ended too early) becomes the end of the last line.
-    """
+    A place after the last line (where a parser notices that the file ended too early) becomes the end of that."""
     lines = split_lines(text)
     last = len(lines) - 1 if len(lines) > 1 and not lines[-1] else len(lines)
     if line > last:

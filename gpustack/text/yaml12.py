@@ -11,6 +11,7 @@ import contextlib
 import gc
 import re
 from collections.abc import Iterator
+from itertools import chain
 from typing import Any, NoReturn
 
 import yaml
@@ -89,10 +90,8 @@ def _documents(text: str) -> list[Node]:
 
 @contextlib.contextmanager
 def _without_collector(size: int) -> Iterator[None]:
-    """Pause the garbage collector for a text of SIZE characters, if that is much.
-
-    A graph of a million nodes holds no garbage, and looking for it again and again takes ten times as long as parsing.
-    """
+    """Pause the garbage collector for a text of SIZE characters, if that is much: a graph of a million nodes holds no
+    garbage, and looking for it again and again takes ten times as long as parsing."""
     if size < LARGE or not gc.isenabled():
         yield
         return
@@ -121,7 +120,7 @@ def check_expansion(node: Node, text: str, file: str) -> None:
             refuse("GPU006", "endless", mark(node, text, file))
         open_nodes.add(key)
         size, depth = 1, 0
-        for child in _children(node):
+        for child in node.value if isinstance(node, yaml.SequenceNode) else chain.from_iterable(node.value):
             child_size, child_depth = measure(child)
             size, depth = size + child_size, max(depth, child_depth)
         open_nodes.discard(key)
@@ -146,12 +145,6 @@ def too_deep(where: Location) -> NoReturn:
     refuse("GPU006", "deep", where, most=MAX_DEPTH)
 
 
-def _children(node: Node) -> list[Node]:
-    if isinstance(node, yaml.SequenceNode):
-        return list(node.value)
-    return [child for pair in node.value for child in pair]
-
-
 def _check_depth(text: str, file: str) -> None:
     """Follow the parser's events (which take no stack) and refuse TEXT at the first level that is too deep."""
     depth = 0
@@ -159,7 +152,6 @@ def _check_depth(text: str, file: str) -> None:
         if isinstance(event, yaml.CollectionStartEvent):
             depth += 1
             if depth > MAX_DEPTH:
-                start: Any = event.start_mark
-                too_deep(place(text, file, start.line + 1, start.column + 1))
+                too_deep(mark(event, text, file))
         elif isinstance(event, yaml.CollectionEndEvent):
             depth -= 1
