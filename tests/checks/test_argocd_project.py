@@ -188,6 +188,16 @@ def test_a_project_of_ones_own(store: Store, spec: dict[str, Any], words: str) -
     assert not words or any(words in finding.what for finding in told)
 
 
+def test_all_that_a_project_of_ones_own_lacks(store: Store) -> None:
+    """Repository, destination and kinds are told, each by itself, where a project permits none of the three."""
+    gitops = {**ARGOCD, "argocd": {**ARGOCD["argocd"], "project": "platform"}}
+    with pytest.raises(RefusedError) as refused:
+        compiled(policy(gitops, extraObjects=[{**OWN, "spec": {}}]), store)
+    told = [each.what for each in refused.value.findings if each.rule == "GPU839"]
+    for words in ("does not permit the repository", "does not permit cluster", "does not permit ClusterRole"):
+        assert any(words in what for what in told), words
+
+
 def test_a_project_somewhere_else(store: Store) -> None:
     """A project in another namespace than Argo CD's is none that Argo CD sees."""
     spec = {"sourceRepos": ["*"], "destinations": [{"server": "*", "namespace": "*"}], "clusterResourceWhitelist": ANY}

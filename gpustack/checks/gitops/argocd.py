@@ -146,19 +146,18 @@ def not_permitted(made: EngineObjects) -> Iterator[Hit]:
     brought = [body for body in made.spec.extraObjects if body["kind"] == "AppProject"]
     projects = {key(body): body for body in (*brought, *made.bodies) if body["kind"] == "AppProject"}
     own = ENGINE.of(made.spec.gitops).project if made.spec.gitops else None
-    hits: dict[tuple[str, str], Hit] = {}
+    hits = dict[Hit, None]()
     for application in (body for body in made.bodies if body["kind"] == "Application"):
         wanted = (application["metadata"]["namespace"], application["spec"]["project"])
         project = projects.get(wanted)
         if project is None:
             for space in (space for space, name in projects if name == wanted[1]):
                 path, place = f"{WHERE}.argocd.project", space or "none"
-                hits[wanted] = hit(path, "elsewhere", name=wanted[1], space=place, namespace=wanted[0])
+                hits[hit(path, "elsewhere", name=wanted[1], space=place, namespace=wanted[0])] = None
         else:
             synced = made.synced[application["metadata"]["name"]]
-            for found in _refused(application["spec"], project, synced, project["metadata"]["name"] == own):
-                hits.setdefault((found.path, found.what), found)
-    yield from hits.values()
+            hits |= dict.fromkeys(_refused(application["spec"], project, synced, project["metadata"]["name"] == own))
+    yield from hits
 
 
 def key(body: Body) -> tuple[str, str]:
