@@ -28,8 +28,9 @@ def strings(tree: ast.AST) -> Iterator[str]:
 
 
 def trees(texts: Texts) -> list[ast.Module]:
-    """The code of the room whose table TEXTS is."""
-    return [ast.parse(path.read_text(encoding="utf-8")) for path in texts.path.parent.rglob("*.py")]
+    """The code of the room whose table TEXTS is. Loading refuses in the words of the language as well."""
+    room = texts.path.parents[1 if texts is language.TEXTS else 0]
+    return [ast.parse(path.read_text(encoding="utf-8")) for path in room.rglob("*.py")]
 
 
 def told(texts: Texts, call: ast.Call) -> Iterator[dict[str, str]]:
