@@ -54,7 +54,7 @@ class Trial:
 
 
 def smoke(expected: Expected, state: State) -> Iterator[Trial | Hit]:
-    """A trial for each pool, on a node of it that is free, or why there is none."""
+    """A trial for each pool, on a node of it that is free, or the reason why it gets no trial."""
     image = Common.from_cluster(expected.cluster).validation.image
     program = SimpleNamespace(image=image, command=["vectorAdd"], seconds=SECONDS)  # operator.md 14
     for pool in expected.cluster.pools:
