@@ -6,6 +6,7 @@ What promtool can't show: that every rule works when each node is told of twice,
 from __future__ import annotations
 
 import contextlib
+import functools
 import http.server
 import json
 import socket
@@ -79,12 +80,17 @@ def failing(path: str, scrape: int) -> Series:
     return exporter(scrape > 1) if path == "/exporter" else kube_state()
 
 
+@functools.cache
+def read() -> frozenset[str]:
+    """The series that dashboards read; found once, by the test itself, as Node answers one thread alone."""
+    return frozenset(metric.name for query in asked(boards()).values() for metric in named(query).metrics)
+
+
 def whole(path: str, _: int) -> Series:
     """Every series that dashboards read: of a whole GPU and of one that is cut, their pods, and a reconciler."""
     held: dict[str, Any] = {"exported_namespace": "team-a", "exported_pod": "p", "DCGM_FI_DRIVER_VERSION": "580"}
     found: Series = {}
-    read = {metric for query in asked(boards()).values() for metric in named(query).metrics}
-    for name in sorted({metric.name for metric in read} if path == "/exporter" else ()):
+    for name in sorted(read() if path == "/exporter" else ()):
         if name.startswith("DCGM_"):
             found |= gpu(name, "1", "a0", modelName="H100", xid="79", **held)
             for number in "12":
@@ -195,6 +201,7 @@ def test_dashboards_in_a_prometheus(tmp_path: Path) -> None:
     queries = {
         at: query.replace("$namespace", "team-a").replace("$node", "a0") for at, query in asked(boards()).items()
     }
+    assert read()
     with replayed(whole) as target, prometheus(tmp_path, rules({}), target) as address:
         for _ in range(60):
             with contextlib.suppress(OSError):
