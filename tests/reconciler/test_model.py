@@ -179,6 +179,18 @@ FOUND: dict[str, tuple[int, bool, int, list[tuple[str, int]]]] = {
         3,
         [("go", 6), ("foreign", 4), ("edit", 1)],
     ),
+    "the driver's DaemonSet went while a registry gave no answer to a new node that offers no GPU": (
+        3,
+        False,
+        1,
+        [("foreign", 5), ("fault", 11), ("go", 2), ("go", 11), ("driver_gone", 7), ("go", 11)],
+    ),
+    "a registry gave no answer to a new node that offers no GPU, and the driver was kept off it": (
+        1,
+        False,
+        1,
+        [("foreign", 5), ("fault", 11), *(("go", 2),) * 5, ("foreign", 0), ("go", 11)],
+    ),
 }
 """Histories that once broke something: nodes, whether installed, budget, steps."""
 

@@ -15,13 +15,13 @@ from gpustack.api.node_policy import NodePolicy, Spec, Upgrade, Window
 from gpustack.api.pods import Pod
 from gpustack.reconciler.core import evictions
 from gpustack.reconciler.core.snapshot import Snapshot
-from gpustack.reconciler.shell.cluster import LEASES, POLICIES, Forbidden
+from gpustack.reconciler.shell.cluster import DAEMONSETS, LEASES, PODS, POLICIES, Forbidden
 from gpustack.reconciler.shell.lease import NAME
 from tests.reconciler.model import moment as m
 from tests.reconciler.model.actors import POOL
 from tests.reconciler.trials import another_leads, evicted, go, loaded, phases, quiet, roll, until
 from tests.reconciler.world.machine import status_of
-from tests.reconciler.world.stack import NAMESPACE
+from tests.reconciler.world.stack import DRIVER, NAMESPACE
 from tests.reconciler.world.workloads import Workload, start
 
 KURED = "weave.works/kured-reboot-in-progress"
@@ -44,6 +44,41 @@ def test_a_ledger_that_is_lost(said: str | None, known: bool) -> None:
     assert any("stays cordoned until it works" in text for text in told) is not known
     history.world.machines["n0"].faults.clear()
     go(history, 120)
+    assert not history.world.cordoned("n0")
+
+
+def test_a_node_that_has_failed_stays_so_while_the_drivers_daemon_set_is_away() -> None:
+    """It offers no GPU, as somebody wants it: what would tell of its driver is gone, and that proves nothing (I17)."""
+    history = quiet(1)
+    history.world.label("n0", {f"{keys.DEPLOY}device-plugin": "false"})
+    history.world.machines["n0"].faults.add("driver")
+    roll(history)
+    until(history, "n0", "Quarantine", 10)
+    history.world.server.remove(DAEMONSETS, DRIVER, NAMESPACE)
+    history.world.delete_operand(DRIVER, "n0")
+    history.world.machines["n0"].faults.clear()
+    go(history, 30)
+    assert (history.world.cordoned("n0"), phases(history)) == (True, {"n0": "Quarantine"})
+    history.sync(0)
+    go(history, 30)
+    assert (history.world.cordoned("n0"), loaded(history)) == (False, ["2"])
+
+
+def test_a_driver_pod_that_is_about_to_end_is_no_proof() -> None:
+    """It was deleted while the node was looked at: the next one is waited for."""
+    history = quiet(1)
+    history.world.machines["n0"].faults.add("validator")
+    roll(history)
+    until(history, "n0", "Verifying")
+    pod = history.world.operand(DRIVER, "n0")
+    assert pod is not None
+    history.world.server.edit(PODS, pod["metadata"]["name"], {"metadata": {"labels": {"ends-after": "200"}}}, NAMESPACE)
+    history.world.delete_operand(DRIVER, "n0")
+    history.world.machines["n0"].faults.clear()
+    said = go(history, 3)
+    assert history.world.cordoned("n0")
+    assert "n0 verifying: no driver pod is ready" in said
+    go(history, 10)
     assert not history.world.cordoned("n0")
 
 

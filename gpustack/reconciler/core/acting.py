@@ -102,12 +102,20 @@ def labels_lost(known: Snapshot, view: View, operation: Operation) -> PatchNode 
     return PatchNode(view.name, metadata.uid, metadata.resourceVersion, "labels were lost", lost) if lost else None
 
 
+def driven(known: Snapshot, view: View, operation: Operation) -> bool:
+    """Whether a driver is there to stay, where the node is to have one. That its DaemonSet is away just now, or no
+    longer for this node, makes no node work without: a driver pod that went proves nothing."""
+    pods = known.driver_pods.get(view.name, ())
+    wanted = operation.finish.daemonSet or view.uncovered
+    return not wanted or any(pod.ready and not pod.terminating for pod in pods)
+
+
 def settled(known: Snapshot, view: View, operation: Operation) -> bool:
     """Whether what the operation was for has come about after all."""
     pods, mig = known.driver_pods.get(view.name, ()), operation.target.mig
     if operation.target.health:
         return True  # whether the fault has gone, and all works, is for verify.py
-    if operation.finish.daemonSet and (outdated(view, pods) or not any(pod.ready for pod in pods)):
+    if not driven(known, view, operation) or (operation.finish.daemonSet and outdated(view, pods)):
         return False
     return not mig or view.cut_as(mig)
 

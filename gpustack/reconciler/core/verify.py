@@ -12,7 +12,7 @@ from datetime import timedelta
 from ...api import keys
 from ...api.pods import Pod
 from . import health
-from .acting import DISABLED
+from .acting import DISABLED, driven
 from .actions import Evict
 from .images import stands
 from .record import Operation
@@ -37,7 +37,7 @@ def _problems(known: Snapshot, view: View, operation: Operation) -> Iterator[str
         yield "the node is not Ready"
     if operation.target.health and (fault := health.unwell(known, view)):
         yield fault
-    if operation.finish.daemonSet and not any(pod.ready for pod in known.driver_pods.get(view.name, ())):
+    if not driven(known, view, operation):
         yield "no driver pod is ready"
     if paused := view.paused():
         yield f"{', '.join(paused)} still paused"
