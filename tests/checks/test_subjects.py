@@ -12,7 +12,7 @@ import pytest
 from gpustack.checks import rule as registry
 from gpustack.checks.rule import Hit, Over, Rule
 from gpustack.checks.subjects import Render, Written
-from gpustack.compiler import fleet, lint, stack
+from gpustack.compiler import fleet, lint, sources, stack
 from gpustack.compiler.cache import Store
 from gpustack.compiler.judge import GroupedFinding
 from gpustack.model import Finding, FindingsError, Resource
@@ -39,7 +39,8 @@ def rules(monkeypatch: pytest.MonkeyPatch) -> list[Rule]:
         return tuple(rule for rule in found if rule.over == subject)
 
     monkeypatch.setattr(registry, "rules_over", over)
-    monkeypatch.setattr(stack, "rules_over", over)
+    for room in (stack, sources):
+        monkeypatch.setattr(room, "rules_over", over)
     return found
 
 
