@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import pytest
 
+from gpustack.api import keys
 from gpustack.cli.live import estimates, plan
 from gpustack.cli.live.reading import Look
 from gpustack.reconciler.core import engine
-from gpustack.reconciler.shell.cluster import PODS, POLICIES
+from gpustack.reconciler.shell.cluster import LEASES, PODS, POLICIES
+from gpustack.reconciler.shell.lease import NAME
 from tests.reconciler.model import moment as m
 from tests.reconciler.model.actors import POOL
 from tests.reconciler.model.history import History
 from tests.reconciler.trials import evicted, go, loaded, phases, quiet, roll, until
 from tests.reconciler.world.machine import reboot
+from tests.reconciler.world.stack import NAMESPACE
 from tests.reconciler.world.workloads import Workload, add_workload, start
 
 
@@ -96,6 +99,25 @@ def test_one_after_the_other_no_more_than_the_limit() -> None:
     said = go(history, 10, 30)
     assert len(phases(history)) == 2
     assert any("2 nodes are out of service for a fault, and 2 may be" in text for text in said)
+
+
+@pytest.mark.parametrize("cordoned", [True, False])
+def test_the_limit_counts_a_node_that_the_ledger_has_lost(cordoned: bool) -> None:
+    """A leader that finds no ledger takes no second node for a fault while the first, by its record, is cordoned for
+    one. A record alone, without a cordon, holds up nobody: any kubelet can write it."""
+    history = faulty("GpuLost", 3)
+    history.world.server.edit(POLICIES, POOL, {"spec": {"upgrade": {"maxUnavailable": "100%"}}})
+    go(history, 10, 15)
+    assert history.world.cordoned("n0")
+    history.world.server.edit(LEASES, NAME, {"metadata": {"annotations": {keys.LEDGER: None}}}, NAMESPACE)
+    history.world.elapsed += 60
+    history.restart(0)
+    history.world.cordon("n0", on=cordoned)
+    history.world.tell("n1", "GpuLost", "True")
+    said = go(history, 10, 30)
+    assert any(text.startswith("n0 unledgered") for text in said)
+    assert history.world.cordoned("n1") is not cordoned
+    assert any("1 nodes are out of service for a fault, and 1 may be: n0" in text for text in said) is cordoned
 
 
 @pytest.mark.parametrize("limit", [1, "34%"])

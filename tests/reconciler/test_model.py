@@ -191,6 +191,12 @@ FOUND: dict[str, tuple[int, bool, int, list[tuple[str, int]]]] = {
         1,
         [("foreign", 5), ("fault", 11), *(("go", 2),) * 5, ("foreign", 0), ("go", 11)],
     ),
+    "the ledger was lost while a node was out for a fault, and another one told of one": (
+        3,
+        True,
+        3,
+        [("ill", 5), ("go", 4), ("ill", 0), ("restart", 9), ("ledger", 6), ("go", 0), ("go", 4)],
+    ),
 }
 """Histories that once broke something: nodes, whether installed, budget, steps."""
 

@@ -164,6 +164,13 @@ def stays(view: View, operation: Operation) -> bool:
     return bool(operation.target.health) and belongs and not view.held
 
 
+def _out(view: View) -> bool:
+    """Whether the node is out of service for a fault. While it is cordoned its record is enough, whatever the ledger
+    has lost: whoever owns the node and forges one gets no more by it than by a condition that tells of a fault."""
+    record = view.operation or (view.unledgered if view.node.spec.unschedulable else None)
+    return record is not None and record.target.health != ""
+
+
 @dataclass
 class Faults:
     """How many more nodes may go for a fault, in all pools together."""
@@ -182,7 +189,7 @@ class Faults:
         return {
             view.node.uid: view.name
             for view in self.views
-            if (view.operation and view.operation.target.health) or view.spoilt or announced(view, self.known.admitting)
+            if _out(view) or view.spoilt or announced(view, self.known.admitting)
         }
 
     @cached_property

@@ -345,13 +345,22 @@ def _faulty(now: Moment, name: str) -> bool:
     )
 
 
+def _out(now: Moment, node: m.Document) -> bool:
+    """Whether a node is out of service for a fault. An operation that somebody took out of the ledger counts while its
+    node is cordoned: any kubelet can write a record, and without a cordon pods come to the node."""
+    operation, ledger = m.operation(node), now.known.ledger if now.known else None
+    entry = (ledger or {}).get(node["metadata"]["uid"])
+    begun = ledger is None or (entry is not None and entry.lists(operation.get("id", "")))
+    return operation.get("acts") == ["health"] and (begun or m.cordoned(node))
+
+
 def i28_faults(now: Moment) -> Iterator[str]:
     """For a fault nodes are taken that tell of one, no more than the limit, and none where too many tell of one or
     faults are only reported. Only what is fatal empties a node that is in use."""
     before, after = m.operation(now.before), m.operation(now.after)
     if after.get("acts") != ["health"] or now.known is None:
         return
-    taken = [node for node in now.nodes() if m.operation(node).get("acts") == ["health"]]
+    taken = [node for node in now.nodes() if _out(now, node)]
     if before.get("acts") != ["health"]:
         policy = now.seen_policy(after["policy"])
         section = policy.spec.health if policy else None
