@@ -193,6 +193,11 @@ HINDERING = {
     + DOUBLED.replace("[", '"${').replace(", ", "}${").replace("]", '}"')
     + "}\n"
     + TERRAFORM,
+    "squares.tf": "locals {\n  a0 = 99999\n"
+    + "".join(f"  a{number + 1} = local.a{number} * local.a{number}\n" for number in range(60))
+    + "}\n"
+    + TERRAFORM,
+    "times.tf": f'locals {{\n  a60 = "aaaa" * 9999999999\n}}\n{TERRAFORM}',
     "names.tf": f"locals {{\n  a60 = local.b\n  b = local.a60\n}}\n{TERRAFORM}",
 }
 

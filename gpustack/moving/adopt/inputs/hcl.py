@@ -15,7 +15,7 @@ from functools import partial
 from textwrap import dedent
 from typing import TYPE_CHECKING, Any
 
-from gpustack.model import children
+from gpustack.model import INT64, children
 
 from ..documents import Beside, named_by
 from .sets import typed, unknown
@@ -86,7 +86,8 @@ class Evaluator:
             made = rule(node)
         except (ArithmeticError, AttributeError, LookupError, RecursionError, StopIteration, TypeError, ValueError):
             return self.written(node)
-        return self.written(node) if isinstance(made, str | list) and len(made) > LONGEST else made
+        large = len(made) > LONGEST if isinstance(made, str | list) else isinstance(made, int) and abs(made) > INT64
+        return self.written(node) if large else made
 
     def written(self, node: Node) -> str:
         """NODE as it is written, or its answer."""
@@ -161,7 +162,10 @@ class Evaluator:
         if (word, known) in {("&&", False), ("||", True)}:
             return known
         other = typed(self.of(right))
-        return self.written(node) if unknown(known) or unknown(other) else _OPERATORS[word](known, other)
+        lost = unknown(known) or unknown(other)
+        if word in {"+", "-", "*"}:
+            lost = lost or not all(isinstance(each, int | float) for each in (known, other))
+        return self.written(node) if lost else _OPERATORS[word](known, other)
 
     def _unary_op(self, node: Node) -> Any:
         value = typed(self.of(next(trees(node))))
