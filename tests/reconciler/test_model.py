@@ -191,6 +191,12 @@ FOUND: dict[str, tuple[int, bool, int, list[tuple[str, int]]]] = {
         1,
         [("foreign", 5), ("fault", 11), *(("go", 2),) * 5, ("foreign", 0), ("go", 11)],
     ),
+    "both nodes told of a fault, one of a pool whose policy only reported it yet": (
+        2,
+        True,
+        1,
+        [("ill", 5), ("ill", 0), ("pool", 8), ("reporting", 10), ("go", 11)],
+    ),
     "the ledger was lost while a node was out for a fault, and another one told of one": (
         3,
         True,
