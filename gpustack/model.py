@@ -157,6 +157,19 @@ def mappings(value: Any) -> list[tuple[int, dict[str, Any]]]:
     return [(at, item) for at, item in enumerate(value if isinstance(value, list) else ()) if isinstance(item, dict)]
 
 
+def merge_patch(target: Any, patch: Any) -> Any:
+    """TARGET with the merge patch PATCH (RFC 7386). Nothing is changed in place; what PATCH leaves alone is shared."""
+    if not isinstance(patch, Mapping):
+        return patch
+    made = dict(target) if isinstance(target, Mapping) else {}
+    for key, value in patch.items():
+        if value is None:
+            made.pop(key, None)
+        else:
+            made[key] = merge_patch(made.get(key), value)
+    return made
+
+
 def dotted(path: Iterable[object]) -> str:
     """Write PATH the way people do: spec.nodePools[0].name. A key with dots or spaces stands in quotes; a step that is
     neither a key nor an index writes itself."""

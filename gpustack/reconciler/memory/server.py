@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from ...api.objects import Object
+from ...model import merge_patch
 from ..core import selectors
 from ..shell.cluster import EVERYTHING, Kind, NotFound, Selection
 
@@ -55,7 +56,7 @@ class Server:
     def edit(self, kind: Kind[Any], name: str, patch: Mapping[str, Any], namespace: str = "") -> Document:
         """Merge PATCH into an object, its status included."""
         old = self.get(kind, name, namespace)
-        return self.store(kind, old, merge(old, patch))
+        return self.store(kind, old, merge_patch(old, patch))
 
     def remove(self, kind: Kind[Any], name: str, namespace: str = "") -> None:
         """Make an object go at once, whatever its grace."""
@@ -177,19 +178,6 @@ def key_of(document: Mapping[str, Any]) -> Key:
 def stamp(moment: datetime) -> str:
     """A time as the API writes it."""
     return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-
-
-def merge(target: Any, patch: Any) -> Any:
-    """TARGET with the merge patch PATCH (RFC 7386). Nothing is changed in place; what PATCH leaves alone is shared."""
-    if not isinstance(patch, Mapping):
-        return patch
-    made = dict(target) if isinstance(target, Mapping) else {}
-    for key, value in patch.items():
-        if value is None:
-            made.pop(key, None)
-        else:
-            made[key] = merge(made.get(key), value)
-    return made
 
 
 def _fields(selector: str, document: Mapping[str, Any]) -> bool:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
+from gpustack.model import merge_patch
 from gpustack.reconciler.memory import server
 from gpustack.reconciler.memory.server import Document, stamp
 from gpustack.reconciler.shell.cluster import PODS, ApiError, Conflict, Kind
@@ -123,7 +124,7 @@ class Server(server.Server):
                 409,
                 "Conflict",
             )
-        made = server.merge(old, body)
+        made = merge_patch(old, body)
         if subresource == "status":
             made = {**old, "status": made.get("status")}
         elif kind.plural not in _WITHOUT_STATUS:

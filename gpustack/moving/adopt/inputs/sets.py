@@ -6,7 +6,7 @@ import copy
 import re
 from typing import Any
 
-from gpustack.model import Location, Path
+from gpustack.model import Location, Path, merge_patch
 
 from ..installation import Leaves, Said, lay
 
@@ -44,9 +44,7 @@ def within(node: Any, path: Path, value: Any) -> Any:
 def patched(data: Any, patch: Any) -> Any:
     """DATA after PATCH: one that is merged, or JSON's additions and replacements. Raises ValueError for others."""
     if isinstance(patch, dict):
-        base = data if isinstance(data, dict) else {}
-        merged = {key: patched(base.get(key), each) if isinstance(each, dict) else each for key, each in patch.items()}
-        return {key: each for key, each in {**base, **merged}.items() if each is not None}
+        return merge_patch(data, patch)
     for each in patch if isinstance(patch, list) else [patch]:
         steps = str(each.get("path", "")).split("/")[1:] if isinstance(each, dict) else []
         if (
