@@ -69,7 +69,7 @@ def layer_file() -> Path:
 
 
 def locked_before(*, must: bool) -> dict[str, Locked] | None:
-    """What images.lock says; None where there is none, or none that can be read: --check refuses both."""
+    """What images.lock says; None if the file is missing or can't be read, both of which --check refuses."""
     from ..review.images import lock
 
     try:
@@ -144,8 +144,9 @@ def report(options: argparse.Namespace, state: State, end: str, code: int) -> in
         print(document(code, [*map(plain, state.unfit)], **lists, unpinned=list(state.unpinned)))
         return code
     words = ("not locked", "moved", "not used") if options.check else ("new", "moved", "gone")
-    for word, image in ((word, each) for word, listed in zip(words, parts.values(), strict=True) for each in listed):
-        print(printable(f"{word}: {image}"))
+    for word, listed in zip(words, parts.values(), strict=True):
+        for image in listed:
+            print(printable(f"{word}: {image}"))
     if state.unpinned:
         say(printable(f"by tag alone: {folded(state.unpinned)}; `extends: [locked-images]` renders their digests"))
     print_findings(state.unfit, sys.stderr)

@@ -45,8 +45,8 @@ def concerned(cluster: Cluster, asked: Asked, named: Collection[str]) -> list[Po
         return [there[name] for name in named] or list(cluster.pools)
     rhcos = asked["os"][:1].isdigit() and cluster.platform.os_images
     family = asked["os"].rstrip("0123456789.")
-    of_family = {pool.name for pool in cluster.pools if (pool.said.os or family).rstrip("0123456789.") == family != ""}
-    same = [pool for pool in cluster.pools if rhcos or pool.name in of_family]
+    families = {pool.name: (pool.said.os or family).rstrip("0123456789.") for pool in cluster.pools}
+    same = [pool for pool in cluster.pools if rhcos or (family and families[pool.name] == family)]
     if cluster.pools and not same:
         systems = sorted({pool.said.os for pool in cluster.pools if pool.said.os})
         what = f"{asked['os']} is not a version of what the node pools have: {', '.join(systems)}"

@@ -65,7 +65,9 @@ def lines(budget: dict[str, Any]) -> Iterator[str]:
 
 
 def _first(title: str, texts: Sequence[str]) -> Iterator[str]:
-    """The first of TEXTS below their TITLE, a line each, and how many more there are; nothing where there are none."""
-    yield from (title, *(f"  {text}" for text in texts[:SHOWN])) if texts else ()
+    """TITLE, the first of TEXTS below it, a line each, and how many more there are. Without texts, no title either."""
+    if texts:
+        yield title
+    yield from (f"  {text}" for text in texts[:SHOWN])
     if len(texts) > SHOWN:
         yield f"  and {len(texts) - SHOWN} more"

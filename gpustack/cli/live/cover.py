@@ -47,7 +47,8 @@ def _gap(look: Look, view: View) -> Gap | None:
     differ, lacks = list[str](), list[str]()
     for each in (one.object for one in look.known.driver_sets if one.object.name in names):
         selector = each.spec.template.spec.nodeSelector
-        differ += (own := [key for key in _differ(selector, view) if key.startswith(node_keys.FEATURES)])
+        own = [key for key in _differ(selector, view) if key.startswith(node_keys.FEATURES)]
+        differ += own
         lacks += [f"DaemonSet {each.name} is for nodes with {_key(selector, view, key)}" for key in own]
     if not lacks:
         lacks = [f"the cluster has no DaemonSet {', '.join(names) or 'for a driver'}: sync the stage `driver`"]

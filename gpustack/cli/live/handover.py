@@ -113,9 +113,9 @@ class Runner:
         """Carry out STEP, and wait until the cluster shows it done. What only others can do is said and waited for."""
         self.tell(f"{step.title}: {step.seen}")
         ends, rounds = self.elector.clock.monotonic() + self.until, 0
-        by_hand = ("this can't be done from here; it goes on once you have done it:", *step.commands)
-        for line in by_hand if not step.acts and not step.refused else ():
-            self.tell(f"  {line}")
+        if not step.acts and not step.refused:
+            for line in ("this can't be done from here; it goes on once you have done it:", *step.commands):
+                self.tell(f"  {line}")
         while step.state not in {"done", "not needed"}:
             late = self.elector.clock.monotonic() > ends
             if step.refused or rounds == ROUNDS or late:

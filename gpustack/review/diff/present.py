@@ -188,12 +188,18 @@ def _cut(lines: Sequence[Line], most: int = LONG) -> Iterator[Line]:
 
 def shown(value: Any, indent: str = "") -> list[str]:
     """VALUE as lines of YAML-like text; texts with several lines as they are."""
-    if isinstance(value, (dict, list)) and value:
+    if isinstance(value, dict) and value:
         lines = []
-        for key, item in value.items() if isinstance(value, dict) else enumerate(value):
-            inner, head = shown(item, f"{indent}  "), f"{indent}{key}:" if isinstance(value, dict) else f"{indent}-"
-            nested = isinstance(value, dict) and isinstance(item, (dict, list)) and bool(item)
-            lines += [head, *inner] if nested else [f"{head} {inner[0].strip()}", *inner[1:]]
+        for key, item in value.items():
+            inner = shown(item, f"{indent}  ")
+            nested = isinstance(item, (dict, list)) and bool(item)
+            lines += [f"{indent}{key}:", *inner] if nested else [f"{indent}{key}: {inner[0].strip()}", *inner[1:]]
+        return lines
+    if isinstance(value, list) and value:
+        lines = []
+        for item in value:
+            inner = shown(item, f"{indent}  ")
+            lines += [f"{indent}- {inner[0].strip()}", *inner[1:]]
         return lines
     if isinstance(value, str) and "\n" in value:
         return ["|", *(f"{indent}{line}" for line in value.splitlines())]

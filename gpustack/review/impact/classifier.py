@@ -221,10 +221,10 @@ def policy_field(subject: Subject) -> Iterator[Hit]:
     red = [step for step in told(subject) if step.tier <= OUTAGE]
     there = origin.said(subject.before) if red and subject.before else None
     for leaf, tier, _ in red:
-        reason = table.entry_for(table.policy(), leaf.path).why.format(new=leaf.new)
+        why = table.entry_for(table.policy(), leaf.path).why.format(new=leaf.new)
         # A field of a section that is new is judged by its default, which has never been in force.
         old = None if there is not None and leaf.path not in there else leaf.old
-        plain = f"{said(leaf, old)} -> {said(leaf, leaf.new)}{reason and f': {reason}'}"
+        plain = f"{said(leaf, old)} -> {said(leaf, leaf.new)}" + (f": {why}" if why else "")
         for what in pod_rules(leaf) if leaf.path == ("reconciler", "podRules") else [plain]:
             yield Hit(f"spec.{leaf.name}", what, tier=tier)
 

@@ -43,8 +43,7 @@ DISTANCE = {"": 2, "mps": 1, "timeSlicing": 0}
 class Apart(NamedTuple):
     """The `kind` of sharing, of which resources (None: of all), and whether a share gets another name; the numbers
     are in what nodes advertise. `single`: a container that asks for several shares is refused. `why` says why it isn't
-    known.
-    """
+    known."""
 
     kind: str = ""
     names: frozenset[str] | None = frozenset()
@@ -73,7 +72,7 @@ class Apart(NamedTuple):
             return bool(self.kind)
         names = {keys.GPU, *(was.names or ()), *(self.names or ())}
         closer = any(self.distance(name) < was.distance(name) for name in names)
-        return closer or (bool(self.kind) and (was.renamed > self.renamed or was.single > self.single))
+        return closer or (bool(self.kind) and ((was.renamed and not self.renamed) or (was.single and not self.single)))
 
 
 def of_entries(kind: str, shared: Shared, *, single: bool) -> Apart:
@@ -95,8 +94,7 @@ def of_config(config: PluginConfig) -> Apart:
 
 def as_apart(leaf: Leaf) -> bool:
     """Whether a device plugin's configuration that was there keeps pods as far apart as it did: nodes choose it by a
-    label, which no policy has to say.
-    """
+    label, which no policy has to say."""
     if leaf.old is None or leaf.new is None:
         return True
     texts = (str(leaf.old), str(leaf.new))

@@ -74,8 +74,7 @@ class Effect:
     """What happens where, in which clusters, and on how many nodes; None where that isn't known for any of them.
 
     `tier` is how much it may do (tiers.py); `before` and `after` are digests of what it is about, where somebody has to
-    accept it, and `accepted` who does. `partly`: further nodes are affected whose number isn't known.
-    """
+    accept it, and `accepted` who does. `partly`: further nodes are affected whose number isn't known."""
 
     rule: str
     tier: int
@@ -116,8 +115,7 @@ class Impact:
     """All effects, the lowest tier first; those of a rule together, with the most clusters first.
 
     `tier` is that of the whole change, None where nothing changes. `changes` are those of each cluster, each with its
-    tier. `unknown` are the clusters for which the policy of a side could not be read: their numbers are missing.
-    """
+    tier. `unknown` are the clusters for which the policy of a side could not be read: their numbers are missing."""
 
     effects: tuple[Effect, ...] = ()
     tier: int | None = None
@@ -166,8 +164,7 @@ def impact(
     GONE the clusters that one side doesn't have; OWN the names that are marked in the changes of each. FLEET tells what
     other clusters say, and is asked at most once, where that matters.
 
-    Clusters that share their changes and their specs are looked at once.
-    """
+    Clusters that share their changes and their specs are looked at once."""
     done: dict[tuple[int, int, int, str], _Seen] = {}
     kept: list[Specs] = []
     all_told: dict[Key, _Told] = {}
@@ -179,10 +176,11 @@ def impact(
         whole: Whole = "new" if cluster in new else "gone" if cluster in gone else ""
         key = (id(changes), id(pair[0]), id(pair[1]), whole)
         if key not in done:
-            done[key] = _see(Subject(changes, *pair, whole, others))
+            _, tiers = done[key] = _see(Subject(changes, *pair, whole, others))
             known = lists.setdefault(id(changes), (changes, [ROUTINE] * len(changes)))[1]
-            known[:] = map(min, known, done[key][1])
-        for rule, tier, hit, digests in done[key][0]:
+            known[:] = map(min, known, tiers)
+        hits, _ = done[key]
+        for rule, tier, hit, digests in hits:
             told = all_told.setdefault((rule, tier, hit.where, hit.what, hit.remedy), [])
             told.append((cluster, hit.nodes, digests))
     effects = [_effect(key, told, own or {}) for key, told in all_told.items()]

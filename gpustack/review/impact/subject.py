@@ -71,18 +71,16 @@ def _bare(key: Any) -> str:
 
 def picks_differently(wanted: Iterable[Requirement], key: str, old: Any, new: Any) -> bool:
     """Whether one of the requirements WANTED answers differently once the label KEY is NEW instead of OLD. Each is
-    asked by itself, whatever else its selector wants: if none answers differently, none of the selectors does.
-    """
+    asked by itself, whatever else its selector wants: if none answers differently, none of the selectors does."""
     mine = [each for each in wanted if each.key == key]
     return any(each.holds(old) != each.holds(new) or each.holds(new) is None for each in mine)
 
 
 @dataclass(frozen=True)
 class Subject:
-    """ALL changes of one cluster. BEFORE and AFTER are the effective specs, None where there is none, or none is known.
+    """ALL changes of one cluster. BEFORE and AFTER are the effective specs, None without one, or if it isn't known.
 
-    `whole`: the cluster is new, or gone with all that it had. `fleet` is what other clusters say.
-    """
+    `whole`: the cluster is new, or gone with all that it had. `fleet` is what other clusters say."""
 
     all: Sequence[ObjectChange]
     before: ClusterPolicySpec | None
@@ -98,8 +96,7 @@ class Subject:
     @cached_property
     def engine(self) -> Sequence[ObjectChange]:
         """Those of the GitOps engine's own objects: they are applied where the engine is, so what holds for objects of
-        the cluster does not hold for them.
-        """
+        the cluster does not hold for them."""
         return [change for change in self.all if change.identity.engine]
 
     @cached_property
@@ -131,8 +128,7 @@ class Subject:
 
     def steers_engine(self, change: ObjectChange, leaf: Leaf) -> bool:
         """Whether LEAF of an object is an annotation of an engine that the policy writes itself: all others are
-        gpustack's own marks, which follow from what the object is.
-        """
+        gpustack's own marks, which follow from what the object is."""
         if leaf.path[:2] != NOTES or not leaf.path[-1].startswith(READ):
             return False
         own = self._name(change.identity)
@@ -162,8 +158,7 @@ class Subject:
 
     def foreign(self, change: ObjectChange) -> bool:
         """Whether no field of the policy explains CHANGE: the policy brings the object along, isn't known, or says
-        what it said before.
-        """
+        what it said before."""
         one, two = self.before, self.after
         if change.identity.engine and one and two and one.extraObjects != two.extraObjects:
             return False  # what an AppProject permits follows from the objects, which are judged themselves
@@ -186,8 +181,7 @@ class Subject:
 
     def named_elsewhere(self, key: str, change: ObjectChange) -> set[str]:
         """The alerts or recorded series (KEY) of other objects than that of CHANGE, that policies of both sides bring
-        along.
-        """
+        along."""
         own = (self.literal(change.identity.namespace), self.literal(change.identity.name))
         others = set()
         for spec, body in self._bodies:
@@ -199,8 +193,7 @@ class Subject:
 
     def read_elsewhere(self, series: str, change: ObjectChange) -> bool:
         """Whether another object than that of CHANGE, that a policy of either side brings along, reads SERIES; those
-        that only show it don't count.
-        """
+        that only show it don't count."""
         own, word = change.identity, re.compile(rf"(?<![\w:]){re.escape(series)}(?![\w:])")
         return any(
             word.search(text(body))
@@ -222,8 +215,7 @@ class Subject:
 
     def power(self, change: ObjectChange) -> int:
         """The tier of power that CHANGE gives: what a component has by itself is planned, as long as nothing in the
-        policy is more than that.
-        """
+        policy is more than that."""
         return POWER if self.foreign(change) or self.policy_tier <= POWER else PLANNED
 
     def gained(self, change: ObjectChange) -> int:
