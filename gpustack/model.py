@@ -153,7 +153,7 @@ def mapping(value: Any) -> dict[str, Any]:
 
 
 def mappings(value: Any) -> list[tuple[int, dict[str, Any]]]:
-    """The mappings in VALUE, with their places; none where it isn't a list."""
+    """The mappings in VALUE, with their places; [] if it isn't a list."""
     return [(at, item) for at, item in enumerate(value if isinstance(value, list) else ()) if isinstance(item, dict)]
 
 

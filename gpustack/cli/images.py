@@ -32,7 +32,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def locked() -> dict[str, Locked] | None:
-    """What images.lock says, None where there is none. Raises InputError where it can't be read."""
+    """What images.lock says, None without that file. Raises InputError where it can't be read."""
     from ..review.images import lock
 
     if not os.path.lexists(lock.FILE):

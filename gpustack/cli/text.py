@@ -121,7 +121,7 @@ def plain(finding: Finding) -> dict[str, object]:
 
 
 def picked(item: object, names: str) -> dict[str, Any]:
-    """What ITEM says of itself by NAMES, words or KEY=ATTRIBUTE for what is told by another name; None where it is."""
+    """What ITEM says of itself by NAMES, words, or KEY=ATTRIBUTE to tell it by another name; all None if ITEM is."""
     words = (word.partition("=") for word in names.split())
     pairs = ((key, attribute or key) for key, _, attribute in words)
     return {key: None if item is None else operator.attrgetter(attribute)(item) for key, attribute in pairs}

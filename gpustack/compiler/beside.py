@@ -50,14 +50,14 @@ def index_of(cluster: str) -> str:
 
 
 def index_data(out: Path, cluster: str) -> dict[str, Any]:
-    """What the index of CLUSTER says, {} where there is none that can be read (a merge conflict in it, perhaps)."""
+    """What the index of CLUSTER says; {} if it is missing or can't be read (a merge conflict in it, perhaps)."""
     with contextlib.suppress(OSError):
         return claims(read_index(out, cluster) or b"")
     return {}
 
 
 def claims(content: bytes) -> dict[str, Any]:
-    """What the index CONTENT says, nothing where it can't be read."""
+    """What the index CONTENT says; {} if it can't be read."""
     with contextlib.suppress(ValueError, RecursionError):
         data = json.loads(content)
         return data if isinstance(data, dict) else {}
@@ -65,7 +65,7 @@ def claims(content: bytes) -> dict[str, Any]:
 
 
 def read_index(out: Path, cluster: str) -> bytes | None:
-    """The index of CLUSTER; None where there is none, or OUT's folder of them is a link to elsewhere."""
+    """The index of CLUSTER; None if it is missing, or OUT's folder of indexes is a link to elsewhere."""
     return None if (out / INDEX).is_symlink() else read(out / INDEX / f"{cluster}.json")
 
 

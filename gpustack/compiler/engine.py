@@ -93,7 +93,7 @@ class EngineTexts:
 
 def caused(spec: ClusterPolicySpec, section: str, identity: tuple[str, ...], finding: Finding) -> Finding:
     """FINDING about a place in the object IDENTITY (`named`) of a component, with the place of SPEC that caused it: in
-    the object of extraObjects that it is, else the component's SECTION or, where there is none, the policy."""
+    the object of extraObjects that it is, else the component's SECTION or, without one, the policy."""
     path = "spec"
     if section == "extraObjects":
         index = [named(body, spec.cluster.namespace) for body in spec.extraObjects].index(identity)

@@ -87,7 +87,8 @@ def judge_sources(
     *,
     notes: bool = False,
 ) -> tuple[list[GroupedFinding], int]:
-    """`compile_sources` without the errors: sources whose specs compile are remembered. NOTES: locate notes as well."""
+    """As `compile_sources`, but errors are among the findings instead of raised. Sources whose specs compile are
+    remembered. NOTES: locate notes as well."""
     by_key: dict[str, list[Source]] = {}
     for source in policies:
         by_key.setdefault(source.key, []).append(source)

@@ -219,7 +219,7 @@ def refuse(findings: Iterable[Finding], tolerated: Container[str] = ()) -> None:
 
 
 def component_results(spec: ClusterPolicySpec, minor: str, store: Store) -> dict[str, Result]:
-    """The results of SPEC's components by their keys; last of those that are about what the others render."""
+    """The results of SPEC's components by their keys. Those about what the others render come last."""
     from ..components.parts.common_inputs import OfRender
 
     errors: list[Finding] = []

@@ -31,7 +31,7 @@ _OBJECT = re.compile(r"spec\.extraObjects\[(\d+)\]\.?")
 def lint_workloads(project: Project, paths: Sequence[Path], folder: Path) -> Lint:
     """Run the rules over workloads on the manifests in FOLDER, for each cluster of the policies PATHS.
 
-    A policy that can't be used is a finding; the others are looked at. Raises InputError where no manifest is."""
+    A policy that can't be used is a finding; the others are looked at. Raises InputError without any manifest."""
     clusters, unusable = load_all(project, paths)
     manifests, unreadable = read_all(folder, project.root)
     unusable += unreadable

@@ -48,7 +48,7 @@ def parse(text: str, file: str) -> dict[str, Any]:
 
 
 def value(text: str, file: str, twice: list[tuple[str, int]] | None = None) -> tuple[Node, Any] | None:
-    """The value that TEXT holds and its node, None for none; TWICE as Builder takes it. InputError, see `read`."""
+    """The value in TEXT and its node, None if it holds none; TWICE as Builder takes it. InputError, see `read`."""
     nodes = compose(text, file)
     if not nodes:
         return None

@@ -97,12 +97,12 @@ class Git:
             raise refusal("GPU022", "ambiguous", reference=repr(reference), refs=refs, whole=whole)
 
     def head(self) -> str:
-        """The commit that is checked out, "" where there is none yet."""
+        """The commit that is checked out, "" before the first commit."""
         head = self._run(["rev-parse", "--verify", "--quiet", "HEAD^{commit}"])
         return os.fsdecode(head.stdout).strip() if head.returncode == 0 else ""
 
     def base(self, reference: str) -> str:
-        """The commit from which the work tree departed from REFERENCE; itself where they share no history."""
+        """The commit from which the work tree departed from REFERENCE, or REFERENCE itself if they share no history."""
         commit = self.commit(reference)
         merged = self._run(["merge-base", commit, "HEAD"])
         return os.fsdecode(merged.stdout).strip() if merged.returncode == 0 else commit
@@ -128,8 +128,7 @@ class Git:
         and nothing else, whatever is staged; the commit's id. MESSAGE is whole lines.
 
         Git gets contents and looks into no file, as it would convert them; it runs no hook and signs nothing. Raises
-        InputError as `committer`.
-        """
+        InputError as `committer`."""
         (branch, who), data = self.committer(), message.encode()
         stream = [f"commit {branch}\ncommitter {who}\ndata {len(data)}\n".encode() + data]
         stream.append(f"from {self.commit('HEAD')}\n".encode())
@@ -164,7 +163,7 @@ class Git:
         return os.path.relpath(path or ".", self.prefix or ".")
 
     def staged(self, folder: str | Path) -> dict[str, Entry]:
-        """What is in the index below FOLDER, by the names from the root; a path that is merged has no blob."""
+        """What is in the index below FOLDER, by the names from the root. A path with a conflict has no blob."""
         place = self.place(folder)
         if place is None:
             return {}
@@ -188,7 +187,7 @@ class Git:
         return entries
 
     def restaged(self, commit: str, folder: str) -> dict[str, Entry | None]:
-        """As `staged` what isn't as COMMIT has it; None where it is gone."""
+        """What `staged` has and isn't as in COMMIT; None for a path that is gone from the index."""
         words = ["diff-index", "--cached", "--raw", "-z", "--no-renames", "--no-abbrev", "--ignore-submodules=none"]
         parts = self.ask(*words, commit, "--", folder).split("\0")
         changed: dict[str, Entry | None] = {}
@@ -210,8 +209,7 @@ class Git:
         it looks: the kernel sets the time of the last change. A pull request writes neither that nor the index.
 
         Git itself opens files that were written in the same second as the index, and converts them as attributes say:
-        only where `converts` has nothing may it be asked.
-        """
+        only where `converts` has nothing may it be asked."""
         words = ["diff-files", "--raw", "-z", "--no-renames", "--ignore-submodules=all", "--", folder]
         listed = self.ask(*words).split("\0")
         return {self.named(path) for path in listed[1::2]} | self.overlooked(".")
