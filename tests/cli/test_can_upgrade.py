@@ -200,6 +200,8 @@ def test_a_system_that_none_has(project: Project) -> None:
     for version in ("rhel9.6", "9.6.20250826-1"):
         assert project.run("can-upgrade", "a", "--os", version).code == 4
     assert project.run("can-upgrade", "a", "--os", "ubuntu24.04", "--pool", "a").code == 0
+    project.policy("a", **cluster(pool()))  # nor is a version without a system one of nodes of any system
+    assert project.run("can-upgrade", "a", "--os", "9.6").code == 4
 
 
 def test_all_clusters_that_have_the_pool(project: Project) -> None:

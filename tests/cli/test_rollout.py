@@ -472,6 +472,7 @@ def test_the_budget_report_asks_every_node(cluster: Live) -> None:
     text = cluster.run("rollout", "plan", "--budget-report").out
     assert "can't be emptied\n  node-0: work/strict-" in text
     assert "pods that may take more than 300 s to end\n  work/slow-" in text
+    assert "waited for until" not in text
     assert "2 nodes of 3: nothing stands against emptying them now" in text
     assert text.endswith("nothing was changed\n")
 
