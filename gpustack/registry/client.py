@@ -30,6 +30,7 @@ LONGEST_PAUSE = 30.0
 MOST = 4 * 1024 * 1024
 """Bytes of a manifest or a configuration: what registries must take at least, and what none has ever needed."""
 
+# The grammar of challenges.
 _TOKEN = r"[!#$%&'*+.^_`|~0-9A-Za-z-]+"  # noqa: S105 - a word, in the language of the standard
 _PARAMETER = re.compile(rf'({_TOKEN})[ \t]*=[ \t]*(?:"((?:[^"\\]|\\.)*)"|({_TOKEN}))', re.DOTALL)
 _WORD = re.compile(_TOKEN)
@@ -290,7 +291,7 @@ def same_host(address: str, host: str) -> bool:
     """Whether ADDRESS is of the registry HOST, so that it may see our token."""
     try:
         asked = urlsplit(address)
-        return _place(asked) == _place(urlsplit(f"{asked.scheme}://{host}"))
+        return asked.hostname is not None and _place(asked) == _place(urlsplit(f"{asked.scheme}://{host}"))
     except ValueError:
         return False
 

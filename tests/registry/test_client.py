@@ -428,6 +428,7 @@ def test_hosts_that_are_none(name: str) -> None:
         ("https://r.example.com.evil/", False),
         ("https://r.example.com@evil.example.com/", False),
         ("http://r.example.com:443/", False),
+        ("v2/a/manifests/1", False),
     ],
 )
 def test_who_sees_a_token(address: str, same: bool) -> None:
