@@ -72,9 +72,8 @@ def enter(known: Snapshot, view: View, operation: Operation, act: Act) -> PatchN
         seconds += operation.finish.migSeconds
     if operation.acted is None or operation.returnable or operation.phase == "Quarantine":
         changes["acted"] = known.now
-    why, admits = f"{act}: {operation.target}", operation.id
-    if view.operation and view.operation.id == operation.id:
-        admits = ""
+    why = f"{act}: {operation.target}"
+    admits = "" if view.operation and view.operation.id == operation.id else operation.id
     return move(known, view, operation, why, seconds=seconds, labels=labels, notes=notes, admits=admits, **changes)
 
 

@@ -101,8 +101,9 @@ def survey(known: Snapshot) -> Wanted:
 
 
 def _needs_pods(known: Snapshot, view: View, policy: NodePolicy) -> bool:
-    surplus = bool(labeller.surplus(view, policy)) if view.gpu else labeller.gone_for_long(known, view, policy)
-    return surplus or may_be_new(view)
+    if view.gpu:
+        return may_be_new(view) or bool(labeller.surplus(view, policy))
+    return labeller.gone_for_long(known, view, policy)
 
 
 def trial(known: Snapshot, view: View) -> tuple[list[Pod], list[str]]:
@@ -178,7 +179,7 @@ def _made(so_far: Pass, line: Queue, asked: Asked) -> Outlook:
     patches = [action for action in actions if isinstance(action, PatchNode)]
     tells += line.tells
     tells += [Tell(name, "ChangeRefused", text, warning=True) for name, text in refused.items()]
-    tells += [tell for patch in patches if (tell := status.phase(by_name[patch.node], patch))]
+    tells += [tell for patch in patches if (tell := status.told(by_name[patch.node], patch))]
     tallies = status.tallies(so_far, waits)
     statuses = {
         each.uid: status.status(known, each, tallies[each.uid], so_far.breakers[each.uid], so_far.soaks.get(each.uid))

@@ -182,10 +182,8 @@ def _unread(known: Snapshot, view: View, operation: Operation) -> Step:
 
 def _held(known: Snapshot, view: View, operation: Operation, listed: Sequence[Pod]) -> Step:
     """Wait for the pods that the policy says to wait for. A fault waits for nobody."""
-    seconds = operation.finish.podDeletion.timeoutSeconds
-    emptied = Step([move(known, view, operation, "evict what uses the GPUs", phase="Evicting", seconds=seconds)])
     if operation.target.health:
-        return _rests(known, view, operation) if operation.target.health == "cordon" else emptied
+        return (_rests if operation.target.health == "cordon" else _evicts)(known, view, operation)
     left = pods.awaited(listed, operation.finish.wait.podSelector, uses_of(known, view))
     if left and not _past(known, view, operation):
         return Step(reason=f"waits for {len(left)} pods to finish, the first is {left[0].key}", again=30)
@@ -199,7 +197,13 @@ def _held(known: Snapshot, view: View, operation: Operation, listed: Sequence[Po
         closed = not windows.is_open(policy.spec.upgrade.windows, known.now)  # while pods were waited for
         if why := "the window closed before it was emptied" if closed else evictions.too_long(known, policy, using):
             return _released(known, view, operation, why, failed=False)
-    return emptied
+    return _evicts(known, view, operation)
+
+
+def _evicts(known: Snapshot, view: View, operation: Operation) -> Step:
+    """From now on what uses the node's GPUs is evicted."""
+    seconds = operation.finish.podDeletion.timeoutSeconds
+    return Step([move(known, view, operation, "evict what uses the GPUs", phase="Evicting", seconds=seconds)])
 
 
 def _evicting(known: Snapshot, view: View, operation: Operation, listed: Sequence[Pod]) -> Step:

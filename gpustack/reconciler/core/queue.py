@@ -99,9 +99,8 @@ def queue(so_far: Pass, trials: int = 0) -> Queue:
         order.append(candidate)
         view, what = candidate.view, candidate.due
         # A driver that has failed serves nobody: it is not kept for images.
-        pulling, late = awaited(
-            known, view, candidate.policy, () if candidate.again else what.acts, what.target.revision
-        )
+        acts = () if candidate.again else what.acts
+        pulling, late = awaited(known, view, candidate.policy, acts, what.target.revision)
         why = _gates(so_far, candidate)
         tells += [] if why else late
         why = why or pulling or _full(known, len(taken))

@@ -173,7 +173,7 @@ def _condition(policy: NodePolicy, now: datetime, row: tuple[str, bool, str, str
     )
 
 
-def phase(view: View, patch: PatchNode) -> Tell | None:
+def told(view: View, patch: PatchNode) -> Tell | None:
     """What PATCH means for the node; None where it begins no phase, or one that has an Event of its own."""
     operation = readable(Operation, patch.annotations.get(keys.OPERATION))
     before = view.operation

@@ -321,9 +321,10 @@ class Elector:
         """Write the Lease. If somebody else did, and it is still ours (it was paused, say) or gone, write once more,
         with all that is open: whoever took the ledger away did not know what it is for."""
         mine, open_ = self._ours, self._open
-        with contextlib.suppress(Conflict, NotFound):
+        try:
             return await self._write(admitting, opened)
-        await self._read()
+        except (Conflict, NotFound):
+            await self._read()
         if mine and (self._ours or self.seen is None):
             self._open = {**open_, **self._open}
         else:
