@@ -1,6 +1,4 @@
-"""Pods and DaemonSets, as slim as objects.py says: what of a pod tells whether it uses a GPU, and how it is;
-which driver a node is to have, and which it has.
-"""
+"""Pods and DaemonSets, as slim as objects.py says: what tells which pod uses a GPU, and which driver a node has."""
 
 from typing import Any
 

@@ -1,12 +1,12 @@
 """The program in the cluster: labels GPU nodes, rolls drivers, changes MIG geometry, and never leaves a node behind.
 
 A functional core in an imperative shell. A pass reads the cluster into a `snapshot.Snapshot`, `engine.decide` makes of
-it a `actions.Decision` without touching anything, and the shell carries that out. So `--plan` is the same code without
+it an `actions.Decision` without touching anything, and the shell carries that out. So `--plan` is the same code without
 the last step, a crash between two writes is only another snapshot, and the model tests drive the core a million times.
 
 ::
 
-    core/engine.py      snapshot -> decision: membership, labeller, due, budget, phases, status, each a module;
+    core/engine.py      snapshot -> decision: labeller, due, budget, queue, phases, status, each a module;
                         phases.py empties a node, pods.py says which pods go, evictions.py when it is given up
     shell/cluster.py    the five requests that the program makes, as a protocol; client.py is the real one
     shell/wire.py       what the API server's bytes mean: objects, lines of a watch, errors

@@ -203,8 +203,7 @@ def _asked(program: str, registry: str, where: str) -> Login | None:
 
 def _run(program: str, given: bytes, who: str) -> tuple[int, bytes]:
     """The exit code of PROGRAM, WHO in words, and what it prints. A program that it leaves behind, which may hold its
-    output open, is not waited for either.
-    """
+    output open, is not waited for either."""
     until = time.monotonic() + SECONDS
     path = programs.find(program)
     if path is None:

@@ -15,8 +15,7 @@ def host_in(address: str) -> str:
 
 def silent(image: Reference, address: str, trouble: str, why: str) -> InputError:
     """The error for a registry, or who it sends us to, that doesn't answer at ADDRESS. It is the same for all images
-    from there, so it names none: whoever asks for many tells it once.
-    """
+    from there, so it names none: whoever asks for many tells it once."""
     host, asked = host_in(address), f"the registry {image.host}"
     if host != image.host:  # a token service or a store
         asked = f"{host}, where {asked} sends us,"

@@ -195,8 +195,7 @@ class Faults:
     @cached_property
     def many(self) -> str:
         """Why nothing is done about any fault: too many nodes tell of one, be they of no pool now, of several, or of
-        one whose policy only reports yet.
-        """
+        one whose policy only reports yet."""
         other = next((each for each in self.known.policies if each.spec.health), None)
         looks = ((view.name, look(self.known, view, other)) for view in self.views)
         faulty = [name for name, it in looks if any(each.rule.then != "report" for each in (*it.faults, *it.reported))]

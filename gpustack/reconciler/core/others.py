@@ -130,7 +130,7 @@ def leases(known: Snapshot, views: Sequence[View], begun: frozenset[str]) -> Ite
 
 
 def _left(lease: Lease, now: datetime) -> timedelta:
-    """How long LEASE is valid yet: a time that can't be read is none, nor is one further ahead than clocks differ."""
+    """How long LEASE is valid yet; it isn't if its time can't be read, or is further ahead than clocks differ."""
     try:
         renewed = datetime.fromisoformat(lease.spec.renewTime or "").astimezone(UTC)
     except (ValueError, OverflowError):

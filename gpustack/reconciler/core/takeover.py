@@ -87,7 +87,7 @@ def _touched(known: Snapshot, view: View) -> datetime:
 
 
 def untaint(known: Snapshot, view: View, policy: NodePolicy) -> tuple[PatchNode | None, str]:
-    """The write that takes them away once all works, or what it waits for; neither where there are none."""
+    """The write that takes the node's startup taints away once all works, or what it waits for, if it has any."""
     left = untainted(view, policy.spec.startupTaints)
     if left is None:
         return None, ""
