@@ -195,6 +195,7 @@ OPERATOR: Body = {
     "metadata": {"name": "gpu-operator", "namespace": "gpu-operator"},
     "status": {"readyReplicas": 1},
 }
+ANOTHER = {"name": "theirs", "namespace": "gpu-operator", "labels": {"app.kubernetes.io/component": "gpu-operator"}}
 FAULTS: dict[str, tuple[Callable[[list[Body]], object], str, str, str]] = {
     "object gone": (
         lambda bodies: bodies[4]["metadata"].update(name="z"),
@@ -202,6 +203,9 @@ FAULTS: dict[str, tuple[Callable[[list[Body]], object], str, str, str]] = {
     ),
     "object changed": (lambda bodies: bodies[4]["data"].update(x="2"), "LIV102", "data.x is 2, rendered 1", ""),
     "operator": (lambda bodies: bodies.append(OPERATOR), "LIV103", "Deployment gpu-operator/gpu-operator runs", ""),
+    "operator by another name": (
+        lambda bodies: bodies.append({**OPERATOR, "metadata": ANOTHER}), "LIV103", "gpu-operator/theirs runs", "",
+    ),
     "a node less": (lambda bodies: bodies.pop(0), "LIV201", "has 1 nodes; the policy says 2", f"{POOL}.count"),
     "no pool": (lambda bodies: bodies.extend([of_no_pool()]), "LIV202", "c: in no pool", "spec.nodePools"),
     "no pod": (lambda bodies: bodies.pop(2), "LIV404", "a: DaemonSet gpu-operator/d has no pod there", ""),

@@ -101,6 +101,15 @@ def test_one_after_the_other_no_more_than_the_limit() -> None:
     assert any("2 nodes are out of service for a fault, and 2 may be" in text for text in said)
 
 
+def test_what_is_only_ever_reported_stops_nothing() -> None:
+    """A condition that the rules only report is no fault that breakerShare counts, on however many nodes."""
+    history = faulty("GpuLost", 4)
+    for name in history.world.machines:
+        history.world.tell(name, "GpuNote", "True")
+    go(history, 10, 15)
+    assert phases(history).keys() == {"n0"}
+
+
 @pytest.mark.parametrize("cordoned", [True, False])
 def test_the_limit_counts_a_node_that_the_ledger_has_lost(cordoned: bool) -> None:
     """A leader that finds no ledger takes no second node for a fault while the first, by its record, is cordoned for

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from gpustack.api import keys
 from gpustack.reconciler.core.moves import pause_before
 from gpustack.reconciler.shell.cluster import (
     DAEMONSETS,
@@ -240,6 +241,15 @@ def test_a_validator_that_ran_before_the_takeover_counts() -> None:
     go(history, 6)
     assert phases(history) == {}
     assert not history.world.cordoned("n0")
+
+
+def test_the_operators_keys_go_with_the_write_that_takes_its_node_over() -> None:
+    """A node with a record of ours has no key of the operator's any more, so nobody goes on with both (U10)."""
+    history = History(1)
+    history.operator(8)  # pod-deletion-required, on a node that its user had cordoned
+    go(history, 1)
+    assert phases(history) == {"n0": "Evicting"}
+    assert not set(keys.UPSTREAM_ANNOTATIONS) & history.world.annotations("n0").keys()
 
 
 def test_the_breaker_stays_open_while_nobody_knows_the_revision() -> None:
