@@ -1,5 +1,5 @@
 """vGPU types, and what virtual machines ask for: the sets of devices that come with a release, the types that a GPU can
-have, and the resource names of both as KubeVirt's device plugin forms them.
+have, and the resource names of GPUs and vGPUs as KubeVirt's device plugin forms them.
 
 KubeVirt permits a device by its PCI id or vGPU type and hands it out under a resource name. A name that the plugin does
 not form leaves virtual machines pending, with nothing to tell why (bug-reports.md B57).
@@ -109,7 +109,7 @@ def pci_resource(device: str) -> str:
     return f"{DOMAIN}/{_data.load('kubevirt')['pci'].get(device.upper(), device.lower())}"
 
 
-def permitted(device: str) -> bool:
+def listed(device: str) -> bool:
     """Whether the plugin's list has PCI id DEVICE, as far as the catalogue knows."""
     return device.upper() in _data.load("kubevirt")["pci"]
 

@@ -71,7 +71,7 @@ def node_class(pool: Pool, said: Karpenter) -> dict[str, str]:
 
 
 def startup_taints(pool: Pool) -> list[Taint]:
-    """The taints with which nodes of POOL come up, until the reconciler or the Node Readiness Controller takes them."""
+    """The taints with which nodes of POOL come up, which the reconciler or the Node Readiness Controller takes away."""
     taints = list[Taint]()
     if pool.spec.reconciler and reconciler.runs(pool.spec):
         taints += pool.spec.reconciler.startupTaints

@@ -120,7 +120,7 @@ def metric_not_served(cluster: Cluster) -> Iterator[Hit]:
 
 
 def _field(name: str) -> dcgm.Field | None:
-    """The field called NAME, by old or new name; None where there is none."""
+    """The field called NAME, by old or new name; None if it isn't one."""
     with suppress(dcgm.UnknownField):
         return dcgm.field(name)
     return None

@@ -134,7 +134,7 @@ def name_twice(resource: Resource) -> Iterator[Hit]:
 
 
 def _again(parts: Iterable[tuple[Place, dict[str, Any]]], by: str = "name") -> Iterator[tuple[Place, str]]:
-    """Those of PARTS, by their places, whose name stands in an earlier one too: what is under BY."""
+    """The places and names of those of PARTS whose name, which stands under BY, an earlier one has too."""
     seen: set[str] = set()
     for place, part in parts:
         if isinstance(name := part.get(by), str):

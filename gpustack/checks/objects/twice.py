@@ -36,7 +36,7 @@ def plugin_twice(cluster: Cluster) -> Iterator[Hit]:
 def _others(
     cluster: Cluster, named: str, kinds: tuple[str, ...], *, chart: str, image: str, whole: str = ""
 ) -> Iterator[Hit]:
-    """What is referred to of these KINDS and NAMED so, or brought along and installs CHART or runs IMAGE; any WHOLE."""
+    """References to KINDS that are NAMED so, objects brought along that install CHART or run IMAGE, and any WHOLE."""
     for index, each in enumerate(cluster.spec.references):
         if each.kind == whole or (each.kind in kinds and re.search(named, each.name.lower())):
             yield hit(f"spec.references[{index}]", what=f"{each.kind} {each.name}")

@@ -122,12 +122,12 @@ def idle_sharing(cluster: Cluster) -> Iterator[Hit]:
 @rule("GPU540", "error")
 def broken_vgpu_file(cluster: Cluster) -> Iterator[Hit]:
     """A file of the vGPU device manager that it refuses or can't find."""
-    spec, manager = cluster.spec, cluster.spec.vgpuDeviceManager
-    text = text_of(spec, manager.config, "vgpuDeviceManager.config", KEY) if cluster.sandbox else None
-    if text is not None and manager.enabled and text.text is None:
+    manager, on = cluster.spec.vgpuDeviceManager, cluster.sandbox and cluster.spec.vgpuDeviceManager.enabled
+    text = text_of(cluster.spec, manager.config, "vgpuDeviceManager.config", KEY) if on else None
+    if text is not None and text.text is not None:
+        yield from told(text.path, read_vgpu_config(text.text))
+    elif text is not None:
         yield hit(text.path, file=KEY)
-    elif text is not None and manager.enabled:
-        yield from told(text.path, read_vgpu_config(text.text or ""))
 
 
 @rule("GPU541", "error")
@@ -165,7 +165,7 @@ def no_provider(cluster: Cluster) -> Iterator[Hit]:
 def part_is_off(cluster: Cluster) -> Iterator[Hit]:
     """A component that is off, and nodes for virtual machines need it."""
     spec = cluster.spec
-    told = set[str]()
+    seen = set[str]()
     for pool in cluster.pools:
         needed: list[tuple[str, Operand, str]] = []
         if pool.workload == "vm-passthrough":
@@ -178,8 +178,8 @@ def part_is_off(cluster: Cluster) -> Iterator[Hit]:
                 needed.append(("vgpuManager", spec.vgpuManager, "nothing brings the vGPU host driver"))
             needed.append(("vgpuDeviceManager", spec.vgpuDeviceManager, "nothing makes vGPU devices"))
         for name, part, effect in needed:
-            if not part.enabled and name not in told:
-                told.add(name)
+            if not part.enabled and name not in seen:
+                seen.add(name)
                 path, image = f"spec.{name}.enabled", WITH_IMAGE if name == "vgpuManager" else ""
                 yield hit(path, part=name, pool_name=pool.name, workload=pool.workload, effect=effect, image=image)
 
@@ -218,7 +218,7 @@ def nvidia_devices(spec: ClusterPolicySpec) -> Iterator[tuple[str, str, str, boo
     for index, pci in enumerate(section.pciDevices):
         vendor, _, device = pci.selector.partition(":")
         if vendor == gpus.VENDOR:
-            formed = vgpu.pci_resource(device) if vgpu.permitted(device) else pci.resourceName
+            formed = vgpu.pci_resource(device) if vgpu.listed(device) else pci.resourceName
             yield f"spec.kubevirt.pciDevices[{index}]", pci.resourceName, formed, pci.externalResourceProvider
     for index, mediated in enumerate(section.mediatedDevices):
         if mediated.name.startswith(("NVIDIA ", "GRID ")):
