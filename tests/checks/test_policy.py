@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from gpustack.catalog import releases
+from gpustack.catalog import _data, releases
+from gpustack.checks.dra import dra
 from gpustack.checks.language import policy as rules
 from gpustack.checks.rule import all_rules
 from gpustack.model import Finding
@@ -117,6 +118,12 @@ def test_fields_without_effect(path: str) -> None:
     policy = spec(nodePools=[POOL], **IDLE[path])
     assert [(finding.path, finding.severity) for finding in found("GPU104", policy)] == [(f"spec.{path}", "note")]
     assert found("GPU104", spec(nodePools=[POOL])) == []
+
+
+def test_every_field_without_effect_has_its_reason() -> None:
+    """Each of the fields that may be said in vain has a line in the data that says why, and there is no other line."""
+    fields = [*rules.idle(spec()), *dra.idle(spec(gpuCluster={}))]
+    assert sorted(_data.load("idle-fields")) == sorted(fields)
 
 
 def test_upgrade_policy() -> None:

@@ -60,10 +60,9 @@ def driver_without_pools(cluster: Cluster) -> Iterator[Hit]:
 @rule("GPU104", "note")
 def without_effect(cluster: Cluster) -> Iterator[Hit]:
     """A field that does nothing."""
-    why = _data.load("idle-fields")
     for path, given in {**idle(cluster.spec), **dra.idle(cluster.spec)}.items():
         if given:
-            yield hit(f"spec.{path}", why=why[path])
+            yield hit(f"spec.{path}", why=_data.at("idle-fields", path))
 
 
 def idle(spec: ClusterPolicySpec) -> dict[str, object]:
