@@ -61,8 +61,9 @@ def exported(tag: str = "") -> frozenset[str]:
     """Every name that the exporter of image TAG ("4.6.0-4.8.3-distroless") takes in its file; that of the newest one,
     where TAG doesn't say its version or is older than the catalogue's releases."""
     match, known = _TAG.match(tag), [*_names()["names"]]
-    old = match is None or _versions.key(match[1]) < _versions.key(known[0])
-    return _exported(known[-1] if match is None or old else match[1])
+    if match is None or _versions.key(match[1]) < _versions.key(known[0]):
+        return _exported(known[-1])
+    return _exported(match[1])
 
 
 def new_names() -> Mapping[str, str]:

@@ -18,9 +18,11 @@ class Rule(NamedTuple):
 @functools.cache
 def rules() -> tuple[Rule, ...]:
     """All defaults, as the data file has them. Read only."""
-    kinds: tuple[Literal["", "where", "each"], ...] = ("where", "each", "")
-    said = ((next(kind for kind in kinds if kind in {"", *rule}), rule) for rule in _data.load("defaults"))
-    return tuple(Rule(kind, rule.get(kind, ""), rule["spec"]) for kind, rule in said)
+    found = list[Rule]()
+    for rule in _data.load("defaults"):
+        kind: Literal["", "where", "each"] = "where" if "where" in rule else "each" if "each" in rule else ""
+        found.append(Rule(kind, rule.get(kind, ""), rule["spec"]))
+    return tuple(found)
 
 
 @functools.cache

@@ -33,10 +33,11 @@ from ..catalog import _data
 from ..model import Finding, Severity
 
 Over = Literal["spec", "object", "render", "engine", "origins", "workload", "manifest"]
+_NAMES = ("Cluster", "Resource", "Render", "EngineObjects", "Written", "Tenant", "TenantObject")
+TYPES = dict(zip(get_args(Over), _NAMES, strict=True))
+"""The type of what a rule over each of these takes, by name."""
 TENANTS: tuple[Over, ...] = ("workload", "manifest")
 """What rules look at in tenants' manifests."""
-TYPES = ("Cluster", "Resource", "Render", "EngineObjects", "Written", "Tenant", "TenantObject")
-"""What each of those is called."""
 Check = Callable[[Any], Iterator["Hit"]]
 CheckT = TypeVar("CheckT", bound=Check)
 
@@ -193,10 +194,9 @@ def rule(id: str, severity: Severity, over: Over = "spec") -> Callable[[CheckT],
     def register(check: CheckT) -> CheckT:
         if id in RULES:
             raise ValueError(f"two rules are called {id}: {RULES[id].check.__name__} and {check.__name__}")
-        expected = dict(zip(get_args(Over), TYPES, strict=True))[over]
-        takes = next(iter(check.__annotations__.values()), expected)
-        if getattr(takes, "__name__", takes) != expected:
-            raise TypeError(f"{id} looks at a {expected}, and {check.__name__} takes a {takes}")
+        takes = next(iter(check.__annotations__.values()), TYPES[over])
+        if getattr(takes, "__name__", takes) != TYPES[over]:
+            raise TypeError(f"{id} looks at a {TYPES[over]}, and {check.__name__} takes a {takes}")
         RULES[id] = Rule(id, severity, check, over)
         return check
 

@@ -102,11 +102,9 @@ class Tenant:
         """The pools whose nodes the pod selects, as far as labels are known."""
         if not self.whole:
             return self.offer.pools
-        pools = self.offer.pools
-        sure = {
-            each.name: {key: min(one) for key, one in each.labels.items() if one and len(one) == 1} for each in pools
-        }
-        return tuple(pool for pool in pools if not excluded(self.pod, sure[pool.name]))
+        every = self.offer.pools
+        sure = [{key: min(one) for key, one in each.labels.items() if one and len(one) == 1} for each in every]
+        return tuple(pool for pool, labels in zip(every, sure, strict=True) if not excluded(self.pod, labels))
 
     def keeps_away(self, pool: PoolOffer) -> list[Any]:
         """The taints of POOL that the pod doesn't tolerate."""
@@ -175,9 +173,9 @@ class TenantObject:
 
     def beside(self, labels: Mapping[str, Any]) -> list[Tenant]:
         """The workloads of its namespace in the same run with the first text of LABELS; without one, all of them."""
-        pods, space = self.others.pods.get(self.namespace, []), self.namespace
+        pods = self.others.pods.get(self.namespace, [])
         if first := next(((str(key), value) for key, value in labels.items() if isinstance(value, str)), None):
-            pods = self.others.labelled.get((space, *first), [])
+            pods = self.others.labelled.get((self.namespace, *first), [])
         return [Tenant(body, path, pod, self.offer, whole) for body, path, pod, whole in pods]
 
     @property

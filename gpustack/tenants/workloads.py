@@ -117,7 +117,8 @@ def more_than_a_node_has(tenant: Tenant) -> Iterator[Hit]:
             texts.append(f"{' and '.join(f'{number} {name}' for name, number in has.items())} on nodes of {pool.name}")
             most = max(most, *(number or 0 for number in has.values()))
     asks = " and ".join(f"{number} {name}" for name, number in tenant.known.items())
-    path, remedy, have = place_of(tenant, next(iter(tenant.known))), "" if most else OTHERS, ", ".join(texts)
+    path, have = place_of(tenant, next(iter(tenant.known))), ", ".join(texts)
+    remedy = "" if most else OTHERS
     yield hit(path, "some" if texts else "none", remedy=remedy, who=tenant.who, asks=asks, have=have, most=most)
 
 

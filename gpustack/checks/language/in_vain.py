@@ -123,9 +123,9 @@ def older_than_the_release(written: Written) -> Iterator[Hit]:
 def unknown_product(cluster: Cluster) -> Iterator[Hit]:
     """A GPU product that looks like one that exists and is spelt differently."""
     for pool in cluster.pools:
-        product = pool.said.gpuProduct
-        unknown = product and product not in gpus.products() and not VIRTUAL.fullmatch(product)
-        if product and unknown and (near := gpus.nearest_products(product)):
+        product = pool.said.gpuProduct or ""
+        known = not product or product in gpus.products() or VIRTUAL.fullmatch(product)
+        if not known and (near := gpus.nearest_products(product)):
             yield hit(f"{pool.path}.gpuProduct", product=repr(product), near=" or ".join(near))
 
 

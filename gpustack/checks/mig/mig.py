@@ -5,7 +5,6 @@ manager and its files are in mig_manager.py.
 """
 
 from collections.abc import Iterator
-from dataclasses import replace
 
 from ...catalog import gpus, mig_solver
 from ...catalog._lookup import nearest
@@ -30,11 +29,12 @@ def _foreign(cut: Cut) -> Iterator[Hit]:
     if (product := cut.product) is None:
         return
     certain = f"The catalogue isn't sure of this board: {product.uncertain}" if product.uncertain else ON_THE_NODE
+    name, whose, literal = product.name, cut.whose, cut.literal
     for profile in cut.unknown:
-        path, inside = cut.at(profile)
-        near, name = nearest_profiles(product, profile)[0], product.name
-        found = hit(path, product=name, profile=profile, near=near, whose=cut.whose, certain=certain, inside=inside)
-        yield replace(found, key=cut.literal)
+        near, (path, inside) = nearest_profiles(product, profile)[0], cut.at(profile)
+        yield hit(
+            path, product=name, profile=profile, near=near, whose=whose, certain=certain, inside=inside, at_key=literal
+        )
 
 
 @rule("GPU302", "error")

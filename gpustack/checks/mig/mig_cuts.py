@@ -74,7 +74,7 @@ def labelled(spec: ClusterPolicySpec) -> list[tuple[str, str]]:
 
 
 def enabled_cuts(cluster: Cluster) -> Iterator[Cut]:
-    """The elements that turn MIG on, on GPUs that may take it: those that a pool asks for, and those that none does."""
+    """The elements that turn MIG on, on GPUs that may take it, whether a pool asks for them or not."""
     for cut in (*_chosen_cuts(cluster), *idle_cuts(cluster)):
         if cut.element.enabled and (cut.product is None or cut.product.mig_capable):
             yield cut
@@ -101,17 +101,17 @@ def idle_cuts(cluster: Cluster) -> Iterator[Cut]:
     there, and is for boards of others.
     """
     text, products = cluster.layouts.text if asked(cluster) else None, [pool.product for pool in cluster.pools]
-    for name, elements in idle_entries(cluster).items() if text else ():
+    if text is None:
+        return
+    for name, elements in idle_entries(cluster).items():
         for element in elements:
             fitting = [product for product in products if element.matches(product) is not False]
             known = [product for product in fitting if product is not None]
             capable = [product for product in known if gpus.mig_profiles(product)]
             if len(known) < len(fitting) or not products:
-                bad: list[gpus.Product | None] = [None]
-            else:
-                bad = [product for product in capable if not fits(product, element.layout)]
-            if bad and text and (bad == [None] or len(bad) == len(capable)):
-                yield Cut(f"the layout {name}", bad[0], element, text.path, element.at)
+                yield Cut(f"the layout {name}", None, element, text.path, element.at)
+            elif capable and not any(fits(product, element.layout) for product in capable):
+                yield Cut(f"the layout {name}", capable[0], element, text.path, element.at)
 
 
 def idle_entries(cluster: Cluster) -> Mapping[str, tuple[Element, ...]]:

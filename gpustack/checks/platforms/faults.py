@@ -53,9 +53,9 @@ def _hits(cluster: Cluster, severity: str) -> Iterator[Hit]:
 def shown(cluster: Cluster) -> Iterator[Shown]:
     """The known faults that show in CLUSTER."""
     spec, counts = cluster.spec, telemetry(cluster.spec)
-    parts: dict[str, tuple[str, Any]] = {name: (f"spec.{name}", getattr(spec, name)) for name in SECTIONS}
-    parts = {**({} if cluster.dra else parts), "dcgmExporter": (f"{counts.path}dcgmExporter", counts.exporter)}
-    for name, (path, part) in parts.items():
+    sections = () if cluster.dra else SECTIONS
+    parts: list[tuple[str, str, Any]] = [(name, f"spec.{name}", getattr(spec, name)) for name in sections]
+    for name, path, part in (*parts, ("dcgmExporter", f"{counts.path}dcgmExporter", counts.exporter)):
         for fault in faults.faults_of(name, images.version(part)) if part.enabled else ():
             if not _avoided(fault, part.env):
                 yield from _of_component(cluster, fault, images.version_path(path, part))

@@ -42,7 +42,7 @@ def runtimes(spec: ClusterPolicySpec) -> dict[str, tuple[str, Numbers]]:
     if not said or not all(text for _, text in said) or spec.cluster.containerRuntime in {text for _, text in said}:
         said.insert(0, ("spec.cluster.containerRuntime", spec.cluster.containerRuntime))
     first = {text: path for path, text in reversed(said) if text}
-    parts = {path: text.partition("://") for path, text in said if text and first[text] == path}
+    parts = {first[text]: text.partition("://") for _, text in said if text}
     return {path: ("cri-o" if name == "crio" else name, numbers(of)) for path, (name, _, of) in parts.items()}
 
 

@@ -146,7 +146,7 @@ def _same(value: str) -> frozenset[str]:
 
 
 def device_lists(spec: ClusterPolicySpec) -> tuple[str, str, list[str]]:
-    """The path, the text and the elements of the device plugin's list; nothing where the policy sets none."""
+    """The path, the text and the elements of the device plugin's list; empty if the policy sets none."""
     for index, entry in reversed([*enumerate(spec.devicePlugin.env or ())]):
         if entry.name == NAME and spec.devicePlugin.enabled:
             return f"spec.devicePlugin.env[{index}]", entry.value or "", (entry.value or "").split(",")
@@ -205,8 +205,8 @@ def _mps(cluster: Cluster, named: Named, mps: Shared) -> Iterator[Hit]:
     if strategy(spec, named.config) == "mixed":
         own = None if environment(spec, STRATEGY) else named.config.flags.get(STRATEGY)
         yield hit(named.path, "mixed", whose=f"{named.name}: sharing by MPS", inside=own[1] if own else mps.place)
-    chosen = {pool: pool.said.nodeSelector.get(keys.PLUGIN_CONFIG) or default for pool in cluster.pools}
-    pools = [pool for pool, name in chosen.items() if name == named.name]
+    chosen = [(pool, pool.said.nodeSelector.get(keys.PLUGIN_CONFIG) or default) for pool in cluster.pools]
+    pools = [pool for pool, name in chosen if name == named.name]
     most = _most_clients(pools)
     products = {pool.said.gpuProduct or "" for pool in pools if _most_clients([pool]) == most} - {""}
     for entry in mps.entries:

@@ -31,10 +31,9 @@ def overlaps(cluster: Cluster) -> Iterator[tuple[Pool, Pool]]:
     A node belongs to every pool whose nodeSelector, os, kernel and ostreeVersion it has. Pools of which only some nodes
     may be the same (one selects by zone, one by size) are left out: nobody knows.
     """
-    telling = [(pool, _telling(pool)) for pool in cluster.pools]
-    for (index, (pool, mine)), (other, (second, wider)) in permutations(enumerate(telling), 2):
+    for (index, mine), (other, wider) in permutations(enumerate(map(_telling, cluster.pools)), 2):
         if wider.items() <= mine.items() and not (other < index and wider == mine):
-            yield pool, second
+            yield cluster.pools[index], cluster.pools[other]
 
 
 def _telling(pool: Pool) -> dict[str, str]:
