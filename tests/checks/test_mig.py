@@ -331,6 +331,8 @@ def test_a_layout_for_one_of_several_boards() -> None:
     assert ids(**both, **config(seven=[element(g1_12gb=7)])) == ["GPU301"]
     for_nvl = {**element(g1_12gb=7), "device-filter": "0x232110DE"}
     assert ids(**both, **config(seven=[for_nvl])) == []
+    one_unknown = {"nodePools": [pool(H100), pool(None, name="other")]}
+    assert ids(**one_unknown, **config(seven=[element(g1_12gb=7)])) == []
 
 
 @pytest.mark.parametrize(

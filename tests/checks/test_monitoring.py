@@ -191,3 +191,13 @@ def test_rules_that_the_operator_refuses(rule: dict[str, object], what: str) -> 
 def test_rules_that_the_operator_takes(rule: dict[str, object]) -> None:
     """What is read is quiet."""
     assert said("GPU612", group(**rule)) == ()
+
+
+def test_groups_of_one_name() -> None:
+    """Names of groups are unique within an object; two objects may each have a group of the same name."""
+    rules = yaml.safe_load(group(alert="A", expr="a"))["extraObjects"][0]
+    other = {**rules, "metadata": {"name": "others"}}
+    assert paths("GPU612", yaml.safe_dump({"extraObjects": [rules, other]})) == []
+    twice = {**rules, "spec": {"groups": rules["spec"]["groups"] * 2}}
+    where = ["spec.extraObjects[0].spec.groups[1].name"]
+    assert paths("GPU612", yaml.safe_dump({"extraObjects": [twice]})) == where

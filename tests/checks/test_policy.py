@@ -120,6 +120,21 @@ def test_fields_without_effect(path: str) -> None:
     assert found("GPU104", spec(nodePools=[POOL])) == []
 
 
+@pytest.mark.parametrize(
+    ("product", "told"),
+    [
+        ("NVIDIA-L4", False),
+        ("NVIDIA-L40S-24Q", False),
+        ("GRID-A100-20C", False),
+        ("NVIDIA-A100-40GB", True),
+        ("somebody-elses", False),
+    ],
+)
+def test_gpus_that_are_spelt_differently(product: str, told: bool) -> None:
+    """A name like that of a known GPU is a likely mistake; GPUs inside virtual machines have names of their own."""
+    assert bool(found("GPU109", spec(nodePools=[{**POOL, "gpuProduct": product}]))) is told
+
+
 def test_every_field_without_effect_has_its_reason() -> None:
     """Each of the fields that may be said in vain has a line in the data that says why, and there is no other line."""
     fields = [*rules.idle(spec()), *dra.idle(spec(gpuCluster={}))]

@@ -72,6 +72,13 @@ def test_the_set_of_a_pool_must_exist() -> None:
     assert hits("GPU155", nodePools=newest, release="v26.3.1") == ["spec.nodePools[0].vgpu.config"]
 
 
+def test_a_file_that_nobody_reads() -> None:
+    """The file of the vGPU device manager is judged if there is a manager to read it."""
+    broken: dict[str, Any] = {"config": {"create": True, "name": "own", "data": {"config.yaml": "version: v2\n"}}}
+    assert hits("GPU540", vgpuDeviceManager=broken) == ['spec.vgpuDeviceManager.config.data["config.yaml"]']
+    assert hits("GPU540", vgpuDeviceManager={**broken, "enabled": False}) == []
+
+
 def test_types_of_another_gpu() -> None:
     """A set whose types the GPU doesn't have is told, as far as the default set knows the GPU."""
     assert hits("GPU156", nodePools=[{**PARTS, "vgpu": {"config": "A40-8Q"}}]) == ["spec.nodePools[0].vgpu.config"]
