@@ -132,6 +132,23 @@ def test_mistakes_have_a_place(project: Project, install: Install, section: Any,
     assert finding["line"]
 
 
+@pytest.mark.parametrize(
+    "refusal", ["raise ValueError('a team has one namespace')", "assert 0, 'a team has one namespace'"]
+)
+def test_what_a_model_says_itself_is_told_as_it_is(project: Project, install: Install, refusal: str) -> None:
+    """In its own words, without those that pydantic puts in front of them."""
+
+    def change(package: Path) -> None:
+        with (package / "__init__.py").open("a") as file:
+            file.write(f"\n    def model_post_init(self, _: object) -> None:\n        {refusal}\n")
+
+    install("acme_isolation", change)
+    allow(project, "acme-isolation")
+    project.policy("a", constructs=ISOLATION)
+    (finding,) = project.run("render", "--format", "json").json["findings"]
+    assert finding["what"] == "spec.constructs.isolation: a team has one namespace"
+
+
 MARK = "raise SystemExit('imported')\n"
 
 

@@ -142,7 +142,8 @@ def checked(given: dict[str, Any], info: ValidationInfo) -> dict[str, Any]:
 def _within(name: str, details: Mapping[str, Any]) -> InitErrorDetails:
     """What DETAILS say is wrong within the section NAME."""
     steps = tuple(details["loc"])
-    said, remedy = str(details["msg"]), "see what the distribution's own documentation says"
+    remedy = "see what the distribution's own documentation says"
+    said = str(details["msg"]).removeprefix("Value error, ").removeprefix("Assertion failed, ")  # pydantic's words
     if details["type"] == "missing":
         said, steps, remedy = f"{steps[-1]} is missing", steps[:-1], f"add {steps[-1]}"
     elif details["type"] == "extra_forbidden":
