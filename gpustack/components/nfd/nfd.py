@@ -29,7 +29,7 @@ from ..component import Component
 from ..crds import crd
 from ..parts import admission
 from ..parts.kube import access, config_map, rights
-from ..parts.pod import RESTRICTED, Env, Volume, sparse, unique
+from ..parts.pod import RESTRICTED, Volume, sparse, unique
 from ..parts.template import template
 from ..plugin.gfd import FEATURES
 from .nfd_inputs import CHART, Finders, Installation, NfdInputs, Part
@@ -98,7 +98,6 @@ def workload(
     That is read when the program starts, and only then: a change of it must replace the pods.
     """
     own = template(__file__, role, features=FEATURES)
-    own["env"] = [*Env().field("NODE_NAME", "spec.nodeName").body(), *own["env"]]
     notes, labels = {}, selector(nfd)
     if config:
         name, key, text = f"nfd-{role}-conf", f"nfd-{role}.conf", emit_value(config)
