@@ -23,8 +23,7 @@ def of_state(state: str, bodies: Iterable[Body]) -> Iterator[Body]:
 
 def resource(kind: str, name: str, spec: Body, namespace: str = "") -> Body:
     """The object NAME of KIND."""
-    head = {"apiVersion": "resource.k8s.io/v1", "kind": kind, "metadata": metadata(name, namespace)}
-    return {**head, "spec": spec}
+    return {"apiVersion": "resource.k8s.io/v1", "kind": kind, "metadata": metadata(name, namespace), "spec": spec}
 
 
 def admin_claim(name: str, namespace: str, request: str, *, count: int | None = None) -> Body:

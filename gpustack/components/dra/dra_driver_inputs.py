@@ -12,7 +12,7 @@ from ...policy.language.gpu_cluster import DraContainer, KubeletPlugin
 from ...policy.language.node_pools import NodePool
 from ...policy.language.spec import ClusterPolicySpec
 from ...text.quantities import size
-from ..parts.common_inputs import Common, Inputs, Pairs, dump, image, owned_crds, pairs
+from ..parts.common_inputs import Common, Inputs, Pairs, dump, image, owned_crds, pairs, pull_policy
 from ..refusals import refused
 from .dra_inputs import common_of
 
@@ -69,7 +69,7 @@ def from_cluster(cluster: Cluster) -> DraDriverInputs | None:
     return DraDriverInputs(
         common=steers or Common.from_cluster(cluster),
         image=image(spec, driver, "gpuCluster.draDriver" if whole else "computeDomains"),
-        pull_policy=driver.imagePullPolicy or ("" if whole else "IfNotPresent"),
+        pull_policy=(driver.imagePullPolicy or "") if whole else pull_policy(driver.imagePullPolicy),
         pull_secrets=tuple(driver.imagePullSecrets),
         feature_gates=driver.featureGates,
         kubelet_dir=(whole or spec).hostPaths.kubeletRootDir,

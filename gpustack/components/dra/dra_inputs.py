@@ -26,20 +26,16 @@ def common_of(spec: ClusterPolicySpec, cluster: GpuCluster, *, priority: str = "
 
 def dra_dcgm(cluster: Cluster) -> DcgmInputs | None:
     """None without a `gpuCluster`, and where each of its exporters runs an engine of its own."""
-    spec, section = cluster.spec, cluster.spec.gpuCluster
-    without_dra = dcgm(cluster) if section is not None else None
-    if section is None or without_dra is None:
+    if (section := cluster.spec.gpuCluster) is None or (without_dra := dcgm(cluster)) is None:
         return None
-    return DcgmInputs(**{**dict(without_dra), "common": common_of(spec, section)})
+    return without_dra.model_copy(update={"common": common_of(cluster.spec, section)})
 
 
 def dra_dcgm_exporter(cluster: Cluster) -> DcgmExporterInputs | None:
     """None without a `gpuCluster`, and where its exporter is off."""
-    spec, section = cluster.spec, cluster.spec.gpuCluster
-    without_dra = dcgm_exporter(cluster) if section is not None else None
-    if section is None or without_dra is None:
+    if (section := cluster.spec.gpuCluster) is None or (without_dra := dcgm_exporter(cluster)) is None:
         return None
-    return DcgmExporterInputs(**{**dict(without_dra), "common": common_of(spec, section), "rules": False})
+    return without_dra.model_copy(update={"common": common_of(cluster.spec, section), "rules": False})
 
 
 class DraValidatorInputs(Inputs):
