@@ -111,15 +111,12 @@ def of_driver(view: DriverView, driver: NvidiaDriver) -> NvidiaDriverInputs:
         findings += error.findings
     if findings:
         raise FindingsError(*findings)
-    # The operator drops labels that selectors depend on (10.3), and tells no toleration twice (revisions.md).
-    labels = dict(driver.labels)
-    for key in driver.labels:
-        if key == "app" or key.startswith("app.kubernetes.io/"):
-            del labels[key]
+    # The operator drops labels that selectors depend on, and appends tolerations, even its own once more (10.3).
+    kept = [key for key in driver.labels if key != "app" and not key.startswith("app.kubernetes.io/")]
     return NvidiaDriverInputs(
         name=driver.name,
         settings=made,
-        labels=labels,
+        labels={key: driver.labels[key] for key in kept},
         annotations=driver.annotations,
         tolerations=(TOLERATION, *dumped(driver.tolerations)),
         priority_class=driver.priorityClassName,
