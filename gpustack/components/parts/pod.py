@@ -54,7 +54,10 @@ class Env:
         self._policy: dict[str, str] = {}
         self._template: int | None = None
         for name, value in (values or {}).items():
-            self.field(name, value["field"]) if isinstance(value, Mapping) else self.set(name, value)
+            if isinstance(value, Mapping):
+                self.field(name, value["field"])
+            else:
+                self.set(name, value)
 
     def set(self, name: str, value: str | bool | int) -> Self:
         """Set NAME; booleans and numbers become the text that programs expect."""
