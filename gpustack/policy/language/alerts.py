@@ -166,7 +166,7 @@ class Dashboards(Section):
     namespace: DnsLabel | None = None
     """Namespace of the dashboards, which somebody else made. Absent: that of the stack."""
     labels: Labels = mapping()
-    """Labels by which the sidecar finds them. Absent: `grafana_dashboard: "1"`, or none for the operator."""
+    """The objects' labels, by which the sidecar finds them. Absent: `grafana_dashboard: "1"`, none for the operator."""
     folder: Annotated[str, form("dashboard_folder")] | None = None
     """Folder in Grafana: the annotation `grafana_folder`, or that of a GrafanaDashboard. Absent: none."""
     instanceSelector: Labels = mapping()

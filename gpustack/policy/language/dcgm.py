@@ -37,7 +37,7 @@ class Relabeling(Section):
     regex: Text | None = None
     """Regular expression that the joined values have to match as a whole. Absent: `(.*)`."""
     targetLabel: Text | None = None
-    """Where the result goes; for replace, hashmod, lowercase, uppercase, keepequal and dropequal. Absent: none."""
+    """Label of the result, needed for replace, hashmod, lowercase, uppercase, keepequal and dropequal. Absent: none."""
     replacement: Text | None = None
     """What is written for replace; `$1` is the first group of `regex`. Absent: `$1`."""
     modulus: Annotated[int, Field(ge=0)] | None = None
@@ -45,7 +45,7 @@ class Relabeling(Section):
 
 
 class ServiceMonitor(Section):
-    """A ServiceMonitor of the Prometheus operator, rendered where `cluster.monitoring` says that its CRD is there."""
+    """A ServiceMonitor, rendered only where `cluster.monitoring` says that the Prometheus operator's CRD is there."""
 
     enabled: bool = False
     """Whether it is rendered. Absent: the default of the release."""

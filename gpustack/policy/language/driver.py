@@ -53,7 +53,7 @@ class Licensing(Section):
     secretName: ObjectName | None = None
     """Secret with `gridd.conf` and, with NLS, `client_configuration_token.tok`. Absent or empty: no licence."""
     configMapName: ObjectName | None = None
-    """ConfigMap with these keys; deprecated, as the token is a credential: use `secretName`. Absent or empty: none."""
+    """ConfigMap with the same keys; deprecated (the token is a credential): use `secretName`. Absent or empty: none."""
     nlsEnabled: bool | None = None
     """Whether the licence comes from the NVIDIA License System and the token is mounted. Absent: the default of the
     release, true."""
@@ -106,7 +106,7 @@ class UpgradePolicy(Section):
     """How a new driver reaches the nodes."""
 
     autoUpgrade: bool = own("drivers[].upgradePolicy.autoUpgrade")
-    """Whether nodes are upgraded one after the other by themselves. Absent: the default of the release, true."""
+    """Whether nodes are upgraded one after the other without help. Absent: the default of the release, true."""
     maxParallelUpgrades: AtLeast0 = own("drivers[].upgradePolicy.maxParallelUpgrades")
     """How many nodes are upgraded at a time; 0 is no limit. Absent: 1."""
     maxUnavailable: IntOrPercent = own("drivers[].upgradePolicy.maxUnavailable")

@@ -109,7 +109,7 @@ class Vgpu(Section):
 
 
 class NodePool(Section):
-    """Nodes that are alike. A node belongs to the pool whose nodeSelector, os, kernel and ostreeVersion it matches."""
+    """GPU nodes that are alike. A node belongs to the pool whose nodeSelector, os, kernel and ostreeVersion match."""
 
     name: DnsLabel
     """Name of the pool, once per policy. Layers merge pools by it."""

@@ -50,7 +50,7 @@ class Deadlines(Section):
     """From the end of the old driver to a ready new one. Absent: 5400, as driver manager and driver may wait for many
     things, 5 to 20 minutes each."""
     mig: Minutes = own("reconciler.deadlines.mig")
-    """From a new MIG layout's command to its success, and as long again where the manager may reboot. Absent: 1800."""
+    """From a new MIG layout's command to its success; where the MIG manager may reboot, as long again. Absent: 1800."""
     verifying: Annotated[int, Field(ge=600, le=86400)] = own("reconciler.deadlines.verifying")
     """From there to a validator that has succeeded and GPUs that the kubelet offers, from 10 minutes on: a validator
     that nothing else restarts is made to run again after 5. Absent: 900."""

@@ -80,7 +80,7 @@ class MigDevices(Section):
 
 
 class MigSharing(Section):
-    """GPUs are cut into instances with memory and compute units of their own. One of the three fields is set."""
+    """GPUs are cut into instances with memory and compute units of their own. Exactly one of the fields is set."""
 
     config: NodeText | None = None
     """Name of a layout in the MIG manager's configuration, such as `all-1g.10gb`. Absent: see the other two."""

@@ -79,7 +79,8 @@ class Acceptance(Section):
     """A longer test of new nodes, before anybody uses them: `gpustack verify --acceptance` runs it."""
 
     taint: Taint
-    """The taint of nodes that the platform brings up, until the test has passed. Pods of the stack must tolerate it."""
+    """The taint with which the platform brings up nodes, taken away once the test has passed. Pods of the stack must
+    tolerate it."""
     image: ImageReference
     """The image with the test, such as one with DCGM's diagnostics."""
     command: Annotated[list[Text], Field(min_length=1)]
