@@ -76,8 +76,8 @@ def grant(
     labels: Mapping[str, str] | None = None,
     home: str = "",
 ) -> Iterator[Body]:
-    """A Role NAME with the rules ROLE in NAMESPACE and a ClusterRole NAME with CLUSTER, none without rules, each bound
-    to the ServiceAccount ACCOUNT of that namespace, or of HOME.
+    """A Role NAME in NAMESPACE with the rules ROLE and a ClusterRole NAME with CLUSTER, each only if it has rules, and
+    bound to the ServiceAccount ACCOUNT of that namespace, or of HOME.
     """
     subject = {"kind": "ServiceAccount", "name": account, "namespace": home or namespace}
     for kind, rules, space in (("Role", role, namespace), ("ClusterRole", cluster, "")):

@@ -24,7 +24,7 @@ def operand_access(
     **facts: bool,
 ) -> Iterator[Body]:
     """The identity of privileged pods, with its rights by FACTS (`kube.rights`), and what OpenShift wants to let them
-    start: constraints of their own, too, where the table has some (`scc.scc`). LIKE is the name in both, if not NAME.
+    start: own constraints, too, if `scc.scc` knows some. LIKE is the name in both, if not NAME; they then have LABELS.
     """
     granted = rights(like or name, common, **facts)
     role = [PRIVILEGED_SCC, *granted["role"]] if common.openshift else granted["role"]

@@ -7,7 +7,7 @@ CDI_CLASSES = ("nvidia-cdi", "nvidia-legacy")
 
 
 class RuntimeClassesInputs(Inputs):
-    """The default class, two more with `cdi`, one for each way of injecting a GPU, and those `brought` by others."""
+    """The default class, two more with `cdi`, one for each way of injecting a GPU; others bring those in `brought`."""
 
     name: str = "nvidia"
     cdi: bool = True

@@ -143,7 +143,7 @@ class Boards(Reader):
         return tuple(text for _, text in texts)
 
     def indices(self, node: Any) -> Iterator[tuple[Any, int | None]]:
-        """Each item of `devices`, and the GPU's index that it is; nothing where it is all of them."""
+        """The items of `devices`, each with its index of a GPU; `all` has no items."""
         if not isinstance(node, yaml.ScalarNode):
             for item in self.items(node, "devices", empty=True):
                 yield item, self.integer(item, "the index of a GPU")

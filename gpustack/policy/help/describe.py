@@ -23,8 +23,8 @@ def summary(model: type[Section]) -> str:
 
 
 def descriptions(model: type[Section]) -> dict[str, str]:
-    """The description of each field of MODEL, in one line: its own, else the text below it in the class, else that of
-    the section which it is. A class that repeats a field wins over its bases, where it has a text below it.
+    """The description of each field of MODEL, in one line: its own, else the text below it in the class, else the
+    summary of its section. A class that repeats a field wins over its bases, where it has a text below it.
     """
     texts: dict[str, str] = {}
     for cls in reversed(model.__mro__):

@@ -169,7 +169,7 @@ def platform(spec: dict[str, Any]) -> platforms.Platform:
 
 
 def section(spec: dict[str, Any], path: Path) -> dict[str, Any]:
-    """The section at PATH of SPEC, an empty one where there is none."""
+    """The section at PATH of SPEC, or an empty one."""
     for step in path:
         spec = mapping(spec.get(str(step)))
     return spec

@@ -66,7 +66,7 @@ class Entries(Generic[E]):
         return listed
 
     def of_base(self, path: pathlib.Path, display: str) -> list[E] | None:
-        """The entries of the file PATH as the base has it, none where they can't be read; None without a base."""
+        """The entries of the file PATH as the base has it, [] if they can't be read; None without a base."""
         if path not in LIMITS:
             return None
         try:

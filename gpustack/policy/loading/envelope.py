@@ -140,7 +140,7 @@ def _extends(document: Document, extends: object, findings: list[Finding]) -> li
 
 
 def closest(key: str, keys: Iterable[str], cutoff: float = 0.6) -> str:
-    """The one of KEYS that is most like KEY in any case of letters, "" where none is as much as CUTOFF (difflib's)."""
+    """The one of KEYS that is most like KEY in any case of letters, "" if none is as close as CUTOFF (difflib's)."""
     lower = {known.lower(): known for known in keys}
     near = difflib.get_close_matches(key.lower(), lower, n=1, cutoff=cutoff)
     return lower[near[0]] if near else ""

@@ -288,7 +288,7 @@ def _replaced(stack: list[_Entry], path: Path, step: str | int) -> list[tuple[Pa
 
 
 def _at_home(parts: Sequence[Part]) -> Sequence[Part]:
-    """PARTS, without the namespace of an object that is the policy's where another part says the object without."""
+    """PARTS, an object's namespace left out where it is the policy's and another part leaves it out."""
     sections, lists = ([part.clean.get(key) for part in parts] for key in ("cluster", OBJECTS[0]))
     homes = [HOME, *(each["namespace"] for each in sections if isinstance(each, dict) and "namespace" in each)]
     known = {identity(item, OBJECTS) for items in lists if isinstance(items, list) for item in items}
