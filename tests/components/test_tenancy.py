@@ -156,6 +156,13 @@ def test_what_the_api_server_would_refuse(tenancy: Body) -> None:
         spec(tenancy=tenancy)
 
 
+def test_a_limit_on_gpus_is_told_before_what_is_misspelt() -> None:
+    """It has a remedy of its own: a LimitRange's max refuses every pod without a GPU."""
+    with pytest.raises(ValidationError, match=r"nvidia\.com/gpu in a LimitRange") as error:
+        spec(tenancy={"tenants": [{"name": "a", "limits": {"max": {"cpus": 1, "nvidia.com/gpu": 1}}}]})
+    assert "use maxPerPod" in str(error.value.errors())
+
+
 def test_beside_adds() -> None:
     """What a policy says of processors leaves memory as it is: a queue without it admits no job that asks for some."""
     tenant = {"name": "a", "pools": {"whole": {"gpus": 4}}}

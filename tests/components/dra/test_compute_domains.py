@@ -134,3 +134,10 @@ def test_daemonsets_of_the_policy_hold() -> None:
     body = beside(daemonsets=sets)[f"DaemonSet/{PLUGIN}"]
     assert body["spec"]["updateStrategy"] == {"type": "OnDelete"}
     assert body["spec"]["template"]["spec"]["securityContext"] == {"fsGroup": 1}
+
+
+def test_images_are_pulled_as_those_of_other_components() -> None:
+    """Beside a device plugin an empty policy is IfNotPresent, too (operator.md 4)."""
+    for domains, policy_of_it in (({"imagePullPolicy": ""}, "IfNotPresent"), ({}, "IfNotPresent")):
+        pod = pod_of(beside(domains=domains), PLUGIN)
+        assert container(pod, "compute-domains")["imagePullPolicy"] == policy_of_it

@@ -51,3 +51,10 @@ def test_a_rule_may_be_about_one_object() -> None:
     granted = rights("gpustack-reconciler", deletes=False, layouts="layouts", lease="lease")
     named = {tuple(rule["resources"]): rule["resourceNames"] for rule in granted["role"] if "resourceNames" in rule}
     assert named == {("configmaps",): ["layouts"], ("leases",): ["lease"]}
+
+
+@pytest.mark.parametrize(("domains", "verbs"), [(False, ["get"]), (True, ["get", "update", "patch"])])
+def test_a_condition_that_is_negated_holds_where_the_other_does_not(*, domains: bool, verbs: list[str]) -> None:
+    """The kubelet plugin changes its node for compute domains alone: of two rules about nodes it has one."""
+    granted = rights("nvidia-dra-driver-kubeletplugin", domains=domains)["cluster"]
+    assert [rule["verbs"] for rule in granted if rule["resources"] == ["nodes"]] == [verbs]
