@@ -36,12 +36,12 @@ _START = re.compile(r"^(?:---(?:[ \t].*)?|\.\.\.[ \t]*)$")
 _VARIABLE = re.compile(
     r"\$\{(?:(?:json|yaml)encode\()?[ ]*\.?(?P<name>[A-Za-z_][\w.\[\]\"]*)[ ]*\)?"
     r"(?::?[-=](?P<default>[^}]*)|:?\?[^}]*)?\}"
-    r"|\{\{-?\s*(?P<choice>if\s[^{}]*?)\s*-?\}\}(?:(?!\{\{-?\s*end\b).)*\{\{-?\s*end\s*-?\}\}"
+    r"|\{\{-?\s*(?P<choice>if\s[^{}]*?)\s*-?\}\}(?:(?!\{\{-?\s*end\b).){0,2000}\{\{-?\s*end\s*-?\}\}"
     r"|(?:\$|repl)?\{\{-?\s*(?P<go>[.A-Za-z_][^{}]*?)\s*-?\}\}|<<\s*(?P<set>[\w.]+)[^<>\n]*>>"
 )
 COMMAND = re.compile(
     r"(?:\bhelm3?|\$[({]?HELM\w*[)}]?)(?:\s+secrets)?"
-    r"((?:\s+-\S+(?:\s+(?!-|install|upgrade|template)\S+)?)*)\s+(?:install|upgrade|template)\b"
+    r"((?:\s+-\S+(?:\s+(?!-|install|upgrade|template)\S+)?){0,200})\s+(?:install|upgrade|template)\b"
 )
 OBJECT = re.compile(
     r"^\s*(?:- )?kind:\s*[\"']?"

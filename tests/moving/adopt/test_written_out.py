@@ -186,6 +186,11 @@ DOUBLED = "".join(f"  a{index + 1} = [local.a{index}, local.a{index}]\n" for ind
 TERRAFORM = (
     'resource "helm_release" "x" {\n  chart = "gpu-operator"\n  values = [yamlencode({ driver = local.a60 })]\n}\n'
 )
+ROUNDS = "[for a in local.l : [for b in local.l : [for c in local.l : [for d in local.l : a]]]]"
+NESTED = 'join(",", a40)'
+for number in range(40, 0, -1):
+    NESTED = f"[for a{number} in [[a{number - 1}, a{number - 1}]] : {NESTED}]"
+LONG = "a" * 90_000
 HINDERING = {
     "brackets.ts": f'new Release("x", {{ chart: "gpu-operator", version: "v1", values: {"[" * 500}{"]" * 500} }})',
     "lists.tf": f"locals {{\n  a0 = [1, 2]\n{DOUBLED}}}\n{TERRAFORM}",
@@ -198,6 +203,19 @@ HINDERING = {
     + "}\n"
     + TERRAFORM,
     "times.tf": f'locals {{\n  a60 = "aaaa" * 9999999999\n}}\n{TERRAFORM}',
+    "rounds.tf": f"locals {{\n  l = [{'1, ' * 300}]\n  a60 = {ROUNDS}\n}}\n{TERRAFORM}",
+    "doubled.tf": f"locals {{\n  a60 = [for a0 in [1] : {NESTED}]\n}}\n{TERRAFORM}",
+    "replaced.tf": f'locals {{\n  b = "{LONG}"\n  a60 = replace(local.b, "a", local.b)\n}}\n{TERRAFORM}',
+    "joined.tf": f'locals {{\n  b = "{LONG}"\n  a60 = join(local.b, split("a", local.b))\n}}\n{TERRAFORM}',
+    "open.py": 'x = {"chart": "gpu-operator", "values": {"a": -',
+    "nothing.py": '"gpu-operator" x =',
+    "names.ts": 'f("gpu-operator") ' + "a = b " * 20_000,
+    "charts.ts": "f(" + '"gpu-operator", ' * 5000 + ")",
+    "doubled.sh": 'A="x"\n' + 'A="$A$A"\n' * 60 + "helm install gpu-operator x/gpu-operator --set a=$A\n",
+    "flags.sh": f"gpu-operator {'helm -a ' * 20_000}\n",
+    "conditions.yaml": "a: '" + "{{ if x }}" * 10_000 + "'\n",
+    "matrix.yaml": "apiVersion: argoproj.io/v1alpha1\nkind: ApplicationSet\nmetadata: {name: x}\nspec:\n"
+    "  generators: [{matrix: {generators: [" + f"{{list: {{elements: [{'{a: b}, ' * 50}]}}}}, " * 8 + "]}}]\n",
     "names.tf": f"locals {{\n  a60 = local.b\n  b = local.a60\n}}\n{TERRAFORM}",
 }
 

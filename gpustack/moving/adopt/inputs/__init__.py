@@ -65,9 +65,12 @@ def read_all(named: Sequence[str], answers: Mapping[str, str], live: Sequence[It
     context.items = [*live, *documents_of(named, context)]
     overlays.build(context)
     notes = context.installation.notes
-    for _ in range(2):  # once more, as only then all files are known that another one names
+    for _ in range(2):  # once more where a file names another one, which may have been read for itself before that
+        read = {*context.read}
         context.installation, context.installer = Installation(notes=[*notes]), None
         look(context)
+        if context.read == read:
+            break
     return context
 
 

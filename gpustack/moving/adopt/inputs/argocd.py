@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import itertools
+import math
 import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from gpustack.model import InputError
 from gpustack.text.read import value
 
-from ..documents import Item
+from ..documents import MOST, Item
 from .context import CHART, Context
 from .releases import assign, filled_in, given
 
@@ -67,6 +69,8 @@ def generated(generator: Any) -> list[dict[str, Any]]:
     if isinstance(found, list):
         return [each for each in found if isinstance(each, dict)]
     inner = [generated(each) for each in (generator.get("matrix") or {}).get("generators") or []]
+    if math.prod(map(len, inner)) > MOST:
+        raise InputError.of("GPU006", f"a matrix of an ApplicationSet makes more than {MOST} elements")
     if inner:
         return [
             {key: value for each in several for key, value in each.items()} for several in itertools.product(*inner)

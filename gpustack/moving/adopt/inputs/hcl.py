@@ -6,6 +6,7 @@ values to follow.
 
 from __future__ import annotations
 
+import itertools
 import json
 import operator
 import re
@@ -17,7 +18,8 @@ from typing import TYPE_CHECKING, Any
 
 from gpustack.model import INT64, children
 
-from ..documents import Beside, named_by
+from ..documents import MOST, Beside, named_by
+from ..installation import walked
 from .sets import typed, unknown
 
 if TYPE_CHECKING:
@@ -30,8 +32,28 @@ _SIGNS = "== eq != ne < lt > gt <= le >= ge + add - sub * mul && and_ || or_".sp
 _OPERATORS = {sign: getattr(operator, name) for sign, name in zip(_SIGNS[::2], _SIGNS[1::2], strict=True)}
 LONGEST = 100_000
 """Letters of a text and items of a list: more is made by nobody but to hinder."""
+STEPS = 500_000
+"""Expressions of a file that are evaluated; an item that one comes to counts as another, and so do 50 letters."""
 Argument = Callable[[], Any]
 """What an argument comes to, when it is asked for."""
+
+
+def small(data: Any) -> bool:
+    """Whether DATA hold no more values than a document may."""
+    return next(itertools.islice(walked(data), MOST, None), None) is None
+
+
+def _joined(by: str, each: list[Any]) -> str:
+    texts = list(map(str, each))
+    if len(by) * len(texts) + sum(map(len, texts)) > LONGEST:
+        raise OverflowError
+    return by.join(texts)
+
+
+def _replaced(text: str, old: str, new: str) -> str:
+    if text.count(old) * len(new) > LONGEST:
+        raise OverflowError
+    return text.replace(old, new)
 
 
 def _flat(data: Any) -> Iterator[Any]:
@@ -50,9 +72,9 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
     "length": len,
     "keys": sorted,
     "values": lambda data: [data[key] for key in sorted(data)],
-    "join": lambda by, each: by.join(map(str, each)),
+    "join": _joined,
     "split": lambda by, text: text.split(by),
-    "replace": lambda text, old, new: text.replace(old, new),
+    "replace": _replaced,
     "lower": str.lower,
     "upper": str.upper,
     "trimspace": str.strip,
@@ -72,20 +94,23 @@ def plain(data: Any) -> str:
 @dataclass
 class Evaluator:
     """What expressions of TEXT come to. NAMED says what `var.x` and the like are, as written where nobody does; OWN are
-    names of the expression itself, ANSWERS fill in the rest."""
+    names of the expression itself, ANSWERS fill in the rest. LEFT is how many of STEPS are, for all of the file."""
 
     text: str
     named: Callable[[str, str, str], Any]
     own: Mapping[str, Any] = field(default_factory=dict)
     answers: Mapping[str, str] = field(default_factory=dict)
+    left: list[int] = field(default_factory=lambda: [STEPS])
 
     def of(self, node: Node) -> Any:
         """What NODE comes to."""
-        rule = getattr(self, f"_{node.data}", self.written)
+        self.left[0] -= 1
+        rule = getattr(self, f"_{node.data}", self.written) if self.left[0] > 0 else self.written
         try:
             made = rule(node)
         except (ArithmeticError, AttributeError, LookupError, RecursionError, StopIteration, TypeError, ValueError):
             return self.written(node)
+        self.left[0] -= len(made) if isinstance(made, list) else len(made) // 50 if isinstance(made, str) else 0
         large = len(made) > LONGEST if isinstance(made, str | list) else isinstance(made, int) and abs(made) > INT64
         return self.written(node) if large else made
 
@@ -187,7 +212,7 @@ class Evaluator:
 
     def _identifier(self, node: Node) -> Any:
         name = str(node.children[0])
-        return self.own[name] if name in self.own else self.written(node)
+        return self.own[name] if name in self.own and small(self.own[name]) else self.written(node)
 
     def _get_attr_expr_term(self, node: Node) -> Any:
         base, step = trees(node)

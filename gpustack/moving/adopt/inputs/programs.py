@@ -7,6 +7,7 @@ computed stays as ${...}, and is asked for like any other variable. Where nothin
 from __future__ import annotations
 
 import ast
+import contextlib
 import itertools
 import re
 from collections.abc import Iterator, Mapping
@@ -27,6 +28,8 @@ _ENDS = {",", ";", "", *_PAIRS.values()}
 _CONSTANTS = {"true": True, "false": False, "True": True, "False": False, **dict.fromkeys(("null", "None", "nil"))}
 DEEPEST = 60
 """Brackets within each other in what is read."""
+STEPS = 400_000
+"""Words of a program that are read, each as often as something that begins before it is."""
 _PLAIN = re.compile(r".*\b(?:String|Bool|Boolean|Int|Number|str|bool|int)")
 """Functions that make a value of a language one of a library."""
 
@@ -40,6 +43,13 @@ class Reader:
     answers: Mapping[str, str]
     at: int = 0
     known: dict[str, Any] = field(default_factory=dict)
+    left: int = STEPS
+
+    def spend(self, steps: int = 1) -> None:
+        """Count STEPS. Raises OverflowError where more are made than any program needs."""
+        self.left -= steps
+        if self.left < 0:
+            raise OverflowError
 
     def sign(self, ahead: int = 0) -> str:
         """The next word, or the one so far AHEAD; "" behind the end."""
@@ -49,6 +59,7 @@ class Reader:
         """The value that begins here; what isn't written out as it is written."""
         start, made = self.at, list[Any]()
         while self.sign() not in _ENDS:
+            self.spend()
             token = self.tokens[self.at]
             if token[0] in _PAIRS:
                 made.append(self.group())
@@ -61,7 +72,8 @@ class Reader:
                 made.append(float(word) if "." in word else int(word))
             elif word in _CONSTANTS or word in self.known:
                 made.append(_CONSTANTS.get(word, self.known.get(word)))
-        words = self.text[self.tokens[start].start() : self.tokens[self.at - 1].end()]
+        read = self.tokens[start : self.at]
+        words = self.text[read[0].start() : read[-1].end()] if read else ""
         whole = made and (self.at == start + 1 or isinstance(made[-1], dict) or (len(made) == 1 and words[0] == "["))
         if whole or (made and isinstance(made[-1], list) and words.endswith("]") and "." not in words[:1]):
             return made[-1]
@@ -74,6 +86,7 @@ class Reader:
         end, empty, pairs, items = _PAIRS[self.sign()], self.sign() == "{", dict[str, Any](), list[Any]()
         self.at += 1
         while self.sign() not in {end, ""}:
+            self.spend()
             before, token = self.at, self.tokens[self.at]
             if (token["name"] or token["text"]) and self.sign(1) in {":", "=", "+:"}:
                 self.at += 2
@@ -122,26 +135,36 @@ def read_of(text: str, answers: Mapping[str, str]) -> Reader:
 def evaluated(items: list[Item], answers: Mapping[str, str]) -> Iterator[Item]:
     """The releases that programs among ITEMS have written out, with the names of ANSWERS filled in."""
     for item in (each for each in items if isinstance(each.data, str) and "gpu-operator" in each.text):
-        reader = read_of(item.text, answers)
-        open_, spans = list[int](), list[tuple[int, int]]()
-        for at, token in enumerate(reader.tokens):
-            if token[0] in _PAIRS:
-                open_.append(at)
-            elif token[0] in _PAIRS.values() and open_:
-                spans.append((open_.pop(), at))
-        done = -1
-        for at, token in enumerate(reader.tokens):
-            if not token["text"] or at < done or not chart_named(spelt(token[0])):
+        with contextlib.suppress(OverflowError):
+            yield from list(written_out(item, answers))
+
+
+def written_out(item: Item, answers: Mapping[str, str]) -> Iterator[Item]:
+    """The releases that the program ITEM has written out. Raises OverflowError where it is made to hinder."""
+    reader = read_of(item.text, answers)
+    open_, spans = list[int](), list[tuple[int, int]]()
+    for at, token in enumerate(reader.tokens):
+        if token[0] in _PAIRS:
+            open_.append(at)
+        elif token[0] in _PAIRS.values() and open_:
+            spans.append((open_.pop(), at))
+    done, tried = -1, set[int]()
+    for at, token in enumerate(reader.tokens):
+        if not token["text"] or at < done or not chart_named(spelt(token[0])):
+            continue
+        reader.spend(len(spans))
+        around = sorted((end - start, start, end) for start, end in spans if start < at < end)
+        for _, start, end in itertools.islice(around, 3):
+            if start in tried:
                 continue
-            around = sorted((end - start, start, end) for start, end in spans if start < at < end)
-            for _, start, end in itertools.islice(around, 3):
-                reader.at = start
-                line = item.text.count("\n", 0, reader.tokens[start].start()) + 1
-                found = Item(item.file, item.text, joined(reader.group()), line=line)
-                if releases.recognised(found):
-                    done = end
-                    yield found
-                    break
+            tried.add(start)
+            reader.at = start
+            line = item.text.count("\n", 0, reader.tokens[start].start()) + 1
+            found = Item(item.file, item.text, joined(reader.group()), line=line)
+            if releases.recognised(found):
+                done = end
+                yield found
+                break
 
 
 def joined(data: Any) -> Any:

@@ -23,6 +23,7 @@ from ..documents import COMMAND, HEREDOC, Item, documents, filled
 from ..installation import Leaves, Said, lay, leaves_of, walked
 from . import sets
 from .context import CHART, Context, words
+from .hcl import LONGEST
 from .sets import pairs, put, typed
 
 _SET = re.compile(
@@ -117,7 +118,8 @@ def variables(item: Item, context: Context) -> tuple[dict[str, str], dict[str, l
             value = filled(_NAMED.sub(functools.partial(taken, own), "".join(said)), own)
             more = how == "+" or f"${name}" in "".join(said)
             same = more or own.get(name, value) == value
-            own[name] = f"{own.get(name, '')} {value}" if how == "+" else value if same else "$("
+            whole = f"{own.get(name, '')} {value}" if how == "+" else value
+            own[name] = whole if same and len(whole) <= LONGEST else "$("
             above = bisect.bisect(starts, match.start())
             if text is item.text and depths[above] > 0:
                 line = plain.count("\n", 0, match.start()) + plain.count("\f", 0, match.start())

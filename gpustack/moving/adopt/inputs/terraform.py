@@ -6,7 +6,6 @@ the calls of a module or defaults say.
 
 from __future__ import annotations
 
-import itertools
 import os
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
@@ -16,9 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 from gpustack.model import InputError, Location
 
-from ..documents import HCL, MOST, Item, Reader
-from ..installation import walked
-from .hcl import Argument, Evaluator, blocks, last, trees
+from ..documents import HCL, Item, Reader
+from .hcl import Argument, Evaluator, blocks, last, small, trees
 
 if TYPE_CHECKING:
     from .hcl import Node
@@ -69,8 +67,8 @@ class Folder:
             self.done[full] = None  # where it is made of itself
             calls = [each[name]() for each in self.calls if name in each] if root == "var" else []
             said = calls or [each() for each in [self.named.get(full)] if each]
-            small = said and next(itertools.islice(walked(said[0]), MOST, None), None) is None
-            self.done[full] = [said[0]] if small and all(each == said[0] for each in said) else None
+            agreed = said and small(said[0]) and all(each == said[0] for each in said)
+            self.done[full] = [said[0]] if agreed else None
         known = self.done[full]
         return known[0] if known else written
 
