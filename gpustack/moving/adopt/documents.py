@@ -41,7 +41,7 @@ _VARIABLE = re.compile(
 )
 COMMAND = re.compile(
     r"(?:\bhelm3?|\$[({]?HELM\w*[)}]?)(?:\s+secrets)?"
-    r"((?:\s+-\S+(?:\s+(?!-|install|upgrade|template)\S+)?){0,200})\s+(?:install|upgrade|template)\b"
+    r"((?:\s+-\S+(?:\s+(?!-|install|upgrade|template)\S+)?){0,40})\s+(?:install|upgrade|template)\b"
 )
 OBJECT = re.compile(
     r"^\s*(?:- )?kind:\s*[\"']?"
