@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from gpustack.compiler import foreign
 from tests.project import ROOT, Project
 
 ENVIRONMENT = {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_SYSTEM": os.devnull} | {
@@ -440,3 +441,13 @@ def test_no_name_steers_who_reads_it(merged: Project, name: str, folder: str) ->
     outs += [merged.run("check").out, merged.run("report", "--base", "HEAD", "--file", "-").out]
     assert [out for out in outs if bad & set(out) or "a\nb" in out] == []
     assert name[-5:] in outs[0]
+
+
+def test_an_engine_that_nobody_knows_serves_no_cluster(tmp_path: Path) -> None:
+    """Below the folder of an engine that isn't known everything is told, also for a cluster of another project, whose
+    objects for an engine that is known are that project's to tell."""
+    for engine in ("helm", "argocd"):
+        (tmp_path / f".gitops/{engine}/two").mkdir(parents=True)
+        (tmp_path / f".gitops/{engine}/two/extra.yaml").write_text(BINDING)
+    told = {each.path for each in foreign.around(tmp_path, {"one"}, {"two"})}
+    assert told == {".gitops/helm", ".gitops/helm/two", ".gitops/helm/two/extra.yaml"}
