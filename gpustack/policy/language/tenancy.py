@@ -42,22 +42,19 @@ class Part(Section):
             raise refuse_as("tenant_part", "one")
 
 
-def _no_gpus(amounts: dict[str, Any], rule: str) -> None:
+def _of_containers(amounts: dict[str, Any]) -> dict[str, Any]:
     for name in amounts:
         if name.startswith(NVIDIA):
-            raise refuse_at((name,), refuse_as(rule, "gpu", name=name), name)
-
-
-def _of_containers(amounts: dict[str, Any]) -> dict[str, Any]:
-    _no_gpus(amounts, "limit_range")
-    for name in amounts:
+            raise refuse_at((name,), refuse_as("limit_range", "gpu", name=name), name)
         if name not in PLENTY:
             raise refuse_at((name,), refuse_as("limit_range", "other", name=name, known=", ".join(PLENTY)), name)
     return amounts
 
 
 def _beside_gpus(amounts: dict[str, Any]) -> dict[str, Any]:
-    _no_gpus(amounts, "beside")
+    for name in amounts:
+        if name.startswith(NVIDIA):
+            raise refuse_at((name,), refuse_as("beside", "gpu", name=name), name)
     return {**PLENTY, **amounts}
 
 
