@@ -7,7 +7,7 @@ source of a fact are worth more.
 import dataclasses
 import functools
 import operator
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -28,21 +28,10 @@ def load(name: str) -> Any:
 @functools.cache
 def read(path: Path) -> Any:
     """The content of the data file PATH of another room, shared in the same way."""
-    import yaml
+    from . import _events
 
     with path.open("rb") as file:
-        loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)(file)
-        return _value(loader.get_single_node(), loader.construct_object)
-
-
-def _value(node: Any, scalar: Callable[[Any], Any]) -> Any:
-    """The plain data that NODE stands for; SCALAR tells numbers and the like. PyYAML's own constructor also finds keys
-    said twice, merges and data that holds itself, which no file of ours has, and takes three times as long for it."""
-    if node.id == "mapping":
-        return {_value(key, scalar): _value(value, scalar) for key, value in node.value}
-    if node.id == "sequence":
-        return [_value(each, scalar) for each in node.value]
-    return node.value if node.tag == "tag:yaml.org,2002:str" else scalar(node)
+        return _events.plain(file)
 
 
 def at(name: str, *keys: str) -> Any:

@@ -24,9 +24,10 @@ LIMIT = 8 * 1024 * 1024
 
 _BREAK = re.compile(r"\r\n|\r|\n")
 
-# YAML 1.2 section 5.1, less the three breaks that only YAML 1.1 knew (U+0085, U+2028, U+2029: libyaml still breaks
-# lines there, no editor and no YAML 1.2 reader does) and less a byte order mark anywhere but at the start.
-_UNPRINTABLE = re.compile("[^\t\n\r\x20-\x7e\xa0-\u2027\u202a-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]")
+# What YAML 1.2, section 5.1, doesn't hold, and the three breaks that only YAML 1.1 knew (U+0085, U+2028, U+2029:
+# libyaml still breaks lines there, no editor and no YAML 1.2 reader does), and a byte order mark but at the start.
+# Said the other way round the expression takes 3 ms to build.
+_UNPRINTABLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff\ufeff\ufffe\uffff]")
 
 _MAGIC = {
     b"\x1f\x8b": "a gzip archive",

@@ -31,7 +31,7 @@ LABEL = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
 class Inputs(BaseModel):
     """Base of all inputs: frozen, closed, and named by their content."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
     def digest(self) -> str:
         """Names these inputs: equal inputs have equal digests, in any process."""
