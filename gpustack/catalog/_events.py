@@ -47,7 +47,7 @@ class _Reader:
         return made
 
 
-_WORDS = yaml.SafeLoader("")
+_WORDS: Any = yaml.SafeLoader("")
 
 
 @functools.cache
