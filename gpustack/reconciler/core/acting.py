@@ -18,7 +18,7 @@ from . import health, labeller
 from .actions import DeletePod, PatchNode
 from .due import is_broken
 from .images import crashed, had_by_another, pulls, stands, unanswered, unplaced
-from .moves import Changes, move
+from .moves import Changes, commanded, move
 from .record import Act, Operation
 from .snapshot import Snapshot
 from .view import View, digest, mig_capable, outdated, untolerable
@@ -107,16 +107,6 @@ def driven(known: Snapshot, view: View, operation: Operation) -> bool:
     pods = known.driver_pods.get(view.name, ())
     wanted = operation.finish.daemonSet or view.uncovered
     return not wanted or any(pod.ready and not pod.terminating for pod in pods)
-
-
-def settled(known: Snapshot, view: View, operation: Operation) -> bool:
-    """Whether what the operation was for has come about after all."""
-    pods, mig = known.driver_pods.get(view.name, ()), operation.target.mig
-    if operation.target.health:
-        return True  # whether the fault has gone, and all works, is for verify.py
-    if not driven(known, view, operation) or (operation.finish.daemonSet and outdated(view, pods)):
-        return False
-    return not mig or view.cut_as(mig)
 
 
 def afterwards(known: Snapshot, view: View, operation: Operation) -> PatchNode | None:
@@ -226,12 +216,12 @@ def _mig(known: Snapshot, view: View, operation: Operation) -> Progress:
     if stale:
         deletions, refused = _deletions(known, view, stale, "to make it try again")
         return Progress(deletions=deletions, reason=refused or "restarts the MIG manager")
-    if view.labels.get(keys.MIG_CONFIG) != operation.target.mig:
+    if operation.heardAt is None or not commanded(view, operation):
         return Progress(failed=True, reason=f"somebody set mig.config={view.labels.get(keys.MIG_CONFIG, '')} meanwhile")
     state = view.labels.get(keys.MIG_STATE, "")
     if state == "success":
         return DONE
-    if state != operation.heard or operation.heardAt is None:
+    if state != operation.heard:
         why = f"the MIG manager says {state or 'nothing yet'}"
         return Progress(patch=move(known, view, operation, why, heard=state, heardAt=known.now))
     silent = known.now - operation.heardAt

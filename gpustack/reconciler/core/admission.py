@@ -22,7 +22,7 @@ from . import acting, evictions, health, labeller, others, verify, windows
 from .actions import PatchNode, Why
 from .due import Due, due, manual_until
 from .layouts import unread
-from .moves import move, release, remembered
+from .moves import commanded, move, release, remembered
 from .record import Finish, Operation, Target
 from .snapshot import Snapshot
 from .view import View, leaving, uncovered, untolerable
@@ -150,7 +150,8 @@ def admit(known: Snapshot, candidate: Candidate) -> PatchNode:
     else:
         operation.cordon = True
         operation.acted = before.acted if before else None
-        operation.failures = before.failures if before and before.target == operation.target else 0
+        if before and before.target == operation.target:
+            operation.failures, operation.heardAt = before.failures, before.heardAt
         operation.annotated = [
             key for key in keys.AUTOSCALERS if key not in view.annotations or (before and key in before.annotated)
         ]
@@ -173,6 +174,7 @@ def retarget(known: Snapshot, candidate: Candidate, operation: Operation) -> Pat
         restartOnly=made.restartOnly,
         finish=msgspec.structs.replace(made.finish, ignoreBudgets=kept),
         failures=operation.failures if made.target == operation.target else 0,
+        heardAt=operation.heardAt if made.target == operation.target else None,
     )
     return move(known, candidate.view, changed, f"new target: {what.target}")
 
@@ -224,7 +226,7 @@ def _retry(
 def _cut(view: View, policy: NodePolicy, operation: Operation) -> dict[str, str]:
     """What is to be remembered of a node that OPERATION has cut, whatever became of it besides: by which content."""
     target = operation.target
-    if not (target.mig and view.cut_as(target.mig)):
+    if not (target.mig and commanded(view, operation) and view.cut_as(target.mig)):
         return {}
     return remembered(view, policy.uid, policy.name, target.mig, target.mig_digest)
 
@@ -264,5 +266,7 @@ def today(known: Snapshot, view: View, operation: Operation) -> Operation:
     target = operation.target
     if target.mig and policy.spec.mig is None:
         target = msgspec.structs.replace(target, mig="", mig_digest="")
-    finish = operation_for(known, view, policy, Due(tuple(operation.acts), target)).finish
+    finish, before = operation_for(known, view, policy, Due(tuple(operation.acts), target)).finish, operation.finish
+    if target.mig not in {"", finish.layout}:  # what a node offers with another layout says nothing of this one
+        finish = msgspec.structs.replace(finish, layout=before.layout, resources=before.resources)
     return msgspec.structs.replace(operation, target=target, finish=finish)

@@ -233,9 +233,12 @@ def _layout(known: Snapshot, view: View, policy: NodePolicy, notes: list[Why]) -
         return None
     changed = bool(mig.digest) and view.memory.mig == mig.config and view.memory.mig_digest != mig.digest
     stuck = state in {"failed", "pending", "rebooting"}
-    touched = view.operation is not None and view.operation.acted is not None
+    operation = view.operation
+    touched = operation is not None and operation.acted is not None
     # Commanded, and no answer was ever seen: an operation that failed has removed the state.
     untold = not state and (touched or view.memory.mig != mig.config)
+    # Where others have named it beside an operation that is for it, the state may be of the layout before (M3).
+    untold = untold or (operation is not None and operation.target.mig == mig.config and operation.heardAt is None)
     return (mig.config, mig.digest) if current != mig.config or changed or stuck or untold else None
 
 

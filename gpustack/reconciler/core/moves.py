@@ -167,6 +167,12 @@ def quarantine(
     return move(known, view, operation, why, **changes)
 
 
+def commanded(view: View, operation: Operation) -> bool:
+    """Whether the MIG manager was told the layout of OPERATION, and no other since. Beside what somebody else has set a
+    state proves nothing: it names no layout, and one of an earlier layout stands for a while (reconciler.md M1, M3)."""
+    return operation.heardAt is not None and view.labels.get(keys.MIG_CONFIG) == operation.target.mig
+
+
 def _end(
     view: View, operation: Operation, last: Last, annotations: Mapping[str, str], taints: list[NodeTaint] | None
 ) -> PatchNode:

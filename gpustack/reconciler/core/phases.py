@@ -29,10 +29,10 @@ from .admission import stopped, today
 from .bounds import span
 from .health import Faults
 from .images import awaited, image_trouble
-from .moves import Changes, abandon, close, move, quarantine
+from .moves import Changes, abandon, close, commanded, move, quarantine
 from .record import Operation
 from .snapshot import Snapshot
-from .view import View, kept_views, leaving, untolerable, uses_of, views_of
+from .view import View, kept_views, leaving, outdated, untolerable, uses_of, views_of
 
 EMPTY_FOR = timedelta(seconds=5)
 """How long nothing may have used a GPU before the point of no return: a pod can be bound to a cordoned node (I7)."""
@@ -60,6 +60,8 @@ class Step:
 def step(known: Snapshot, view: View, operation: Operation, unsure: str = "") -> Step:
     """The next step of OPERATION. UNSURE: why it may not be for what is due any more: the point of no return waits."""
     operation = _past_times(known, view, operation)
+    if operation.heardAt and not commanded(view, operation):
+        return Step([move(known, view, operation, operation.reason, heardAt=None)])
     if operation.returnable:
         return _returnable(known, view, operation, unsure)
     forward = {"Acting": _acting, "Verifying": _verifying}.get(operation.phase, _quarantine)
@@ -293,7 +295,8 @@ def _verifying(known: Snapshot, view: View, operation: Operation) -> Step:
     if not problems:
         extra = acting.afterwards(known, view, operation)
         return Step([extra]) if extra else _done(known, view, operation)
-    if _over(known, view, operation):
+    overruled = operation.target.mig and not commanded(view, operation)
+    if overruled or _over(known, view, operation):
         return _failed(known, view, operation, "; ".join(problems))
     evicted, why = _intruders(known, view, operation)
     return Step([*verify.nudges(known, view, operation), *evicted], reason=why or problems[0], again=15)
@@ -303,8 +306,9 @@ def _quarantine(known: Snapshot, view: View, operation: Operation) -> Step:
     """Stay cordoned and say so, until it works again, somebody asks for a retry, or the next attempt is due. The engine
     starts the next attempt: it needs a slot."""
     now = today(known, view, operation)
-    settled = acting.settled(known, view, now)
-    if settled and not verify.problems(known, view, now):
+    driven = now.finish.daemonSet and not now.target.health
+    old = outdated(view, known.driver_pods.get(view.name, ())) if driven else ()
+    if not old and not verify.problems(known, view, now):
         return _done(known, view, now)
     until = operation.notBefore
     stays = "stays until it is well" if operation.target.health else "stays until somebody looks"
@@ -312,8 +316,7 @@ def _quarantine(known: Snapshot, view: View, operation: Operation) -> Step:
     if not view.gpu:
         back = f"kubectl annotate node {view.name} {keys.OPERATION}-"
         again = f"node feature discovery sees no GPU there: bring it back; or, for a node that is to do without: {back}"
-    runs = settled or any(pod.ready for pod in known.driver_pods.get(view.name, ()))
-    nudges = verify.nudges(known, view, now) if runs else []
+    nudges = verify.nudges(known, view, now) if acting.driven(known, view, now) else []
     return Step([*nudges], reason=f"quarantined: {operation.reason}; {again}", again=60)
 
 

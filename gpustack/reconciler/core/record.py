@@ -122,7 +122,8 @@ class Operation(Slim, kw_only=True):
     """Since when nothing uses the GPUs of a node that is emptied."""
     heard: str = ""
     heardAt: Time | None = None
-    """What the MIG manager last said, and when that was first seen."""
+    """What the MIG manager last said, and when that was first seen. None: it was not told the layout, or somebody has
+    named it another since, so that no success is an answer (reconciler.md I17)."""
     boot: str = ""
     """Which boot of the machine it was when a reset or reboot was asked for."""
     recordons: int = 0

@@ -15,6 +15,7 @@ from . import health
 from .acting import DISABLED, driven
 from .actions import Evict
 from .images import stands
+from .moves import commanded
 from .record import Operation
 from .snapshot import Snapshot
 from .view import View
@@ -22,6 +23,9 @@ from .view import View
 VALIDATOR = f"{keys.DEPLOY}operator-validator"
 STALE_FOR = timedelta(minutes=5)
 """How long an old validator may stand before it is evicted: only the driver manager's full path restarts it (V5)."""
+ANSWER_STANDS = timedelta(seconds=15)
+"""How long a success must stand: a manager that was at work when it got the command first says what came of that, and
+seconds later that it is at work on the other (M2)."""
 OFFERING = ("device-plugin", "sandbox-device-plugin", "kata-sandbox-device-plugin")
 """Components by which a node offers GPUs."""
 MIG_RESOURCES = "nvidia.com/mig-"
@@ -41,9 +45,8 @@ def _problems(known: Snapshot, view: View, operation: Operation) -> Iterator[str
         yield "no driver pod is ready"
     if paused := view.paused():
         yield f"{', '.join(paused)} still paused"
-    commanded = view.labels.get(keys.MIG_CONFIG, "")
-    if operation.target.mig and commanded != operation.target.mig:
-        yield f"somebody set mig.config={commanded} meanwhile"
+    if operation.target.mig and not commanded(view, operation):
+        yield f"somebody set mig.config={view.labels.get(keys.MIG_CONFIG, '')} meanwhile"
     elif operation.target.mig and view.labels.get(keys.MIG_STATE) != "success":
         yield f"mig.config.state is {view.labels.get(keys.MIG_STATE) or 'not set'}"
     yield from _resources(view, operation)
@@ -54,6 +57,8 @@ def _problems(known: Snapshot, view: View, operation: Operation) -> Iterator[str
         elif not any(pod.ready and fresh(pod, operation) for pod in pods):
             refused = next((f"; {pod.key}: {known.refusals[pod.uid]}" for pod in pods if pod.uid in known.refusals), "")
             yield f"the validator has not run since{refused}"
+    if operation.target.mig and known.passed(operation.since) < ANSWER_STANDS:
+        yield "the MIG manager may have answered an earlier command: what it says must stand for a while"
 
 
 def _resources(view: View, operation: Operation) -> Iterator[str]:

@@ -249,7 +249,7 @@ def i17_proof(now: Moment) -> Iterator[str]:
     dropped = found.get("phase") == "Quarantine" and policy is not None and policy.spec.mig is None
     wanted = "" if dropped else target.get("mig")  # nobody wants the layout any more that it has failed at
     offered = m.labels(now.before).get(f"{m.DEPLOY}device-plugin") == "true"  # else nothing tells what a reboot undid
-    if offered and wanted and found.get("finish", {}).get("resources") and machine.geometry[0] != base(wanted):
+    if offered and wanted and machine.geometry[0] != base(wanted):
         yield f"done with {wanted}, and the machine has {machine.geometry[0]}"
     # Whoever keeps the driver off a node wants none, or has one there that no pod of the stack tells of.
     kept_off = m.labels(now.before).get(f"{m.DEPLOY}driver", "") not in {"", "true", *PAUSES}
