@@ -37,7 +37,7 @@ class RuntimeFiles:
 
 FILES: dict[Runtime, RuntimeFiles] = {
     runtime: _data.made(RuntimeFiles, facts)
-    for runtime, facts in _data.read(Path(__file__).with_suffix(".yaml")).items()
+    for runtime, facts in _data.read(Path(__file__).with_name("runtime_files.yaml")).items()
 }
 
 
