@@ -99,17 +99,21 @@ def taken(out: Path | None) -> None:
 def adopted_of(options: argparse.Namespace, name: str, answers: dict[str, str], store: Store) -> Adopted:
     """The policy of the cluster NAME, of its inputs in OPTIONS."""
     from ..moving import adopt
+    from ..moving.adopt import pieces
     from ..moving.adopt.write import HEAD
     from .live import connect
 
     context = adopt.read_all(options.inputs, answers, looked_at(options), vars(options).get("member", ""))
     names = options.inputs or [f"the cluster {options.context or 'of the kubeconfig'}"]
     found = context.installation
-    if not found.told:
-        told = [f"{note.path}: {note.why}{f'; {note.remedy}' if note.remedy else ''}" for note in found.notes]
-        told += [f"{where.file}: a {body['kind']}, {body['metadata']['name']}" for body, where in found.objects]
-        raise refusal("GPU049", "nothing", inputs=", ".join(names[:3]), told="; ".join(told[:5]))
     own = {key: value for key, value in answers.items() if key not in context.reader.used}
+    if not found.told:
+        beside = pieces.alone(found)
+        if not (own and beside):
+            told = [f"{note.path}: {note.why}{f'; {note.remedy}' if note.remedy else ''}" for note in found.notes]
+            told += pieces.described(found)
+            case = "beside" if beside else "nothing"
+            raise refusal("GPU049", case, inputs=", ".join(names[:3]), told="; ".join(told[:5]))
     head = f"{HEAD} from {', '.join(dict.fromkeys(Path(word).name for word in names))}"
     adopted = adopt.adopt(found, name, own, store, keep=options.keep_release, head=head)
     if options.tries:

@@ -78,6 +78,8 @@ def adopt(
     installation: Installation, name: str, answers: Mapping[str, str], store: Store, *, keep: bool, head: str
 ) -> Adopted:
     """The policy NAME of INSTALLATION."""
+    if not installation.told:
+        installation.tell("defaults alone", "spec")
     made = draft(installation, answers, keep=keep)
     platform = made.leaves.get(("cluster", "platform"))
     if "cluster.platform" in answers or (platform and platform.where == NODES):
@@ -126,9 +128,20 @@ def finish(made: Draft, name: str, head: str, store: Store) -> Adopted:
         with understood("a DaemonSet"):
             made.carried, rolls = carried(live, sets_of(bodies), installation.of_kind("ControllerRevision"))
     findings, bodies = render(made, store)
+    findings = [
+        replace(each, remedy=f"{each.remedy}; {asked}") if (asked := answer(each)) else each for each in findings
+    ]
     gone = [f"{note.path} {note.why}" for note in installation.notes if note.why.startswith("had no effect")]
     gone = [*gone[:MOST], *([f"and {len(gone) - MOST} more"] if len(gone) > MOST else [])]
     return Adopted(name, [head, *gone], made, wanted, dropped, findings, rolls, bodies)
+
+
+def answer(finding: Finding) -> str:
+    """The --set that answers FINDING, "" where none is known."""
+    path = finding.path.removeprefix("spec.")
+    if finding.rule == "GPU103":
+        return "answer --set 'nodePools[0].os=ubuntu22.04'" + " or --set driver.enabled=false" * (path[:6] == "driver")
+    return f"answer --set '{path}=VALUE'" if path.startswith("nodePools[") else ""
 
 
 def sets_of(bodies: list[Body]) -> dict[str, Body]:

@@ -240,8 +240,9 @@ class Reader:
         Nothing else is read: neither by .. nor by a link. Nothing is returned for a file that isn't there.
         """
         wanted = File(name).name
-        named = [(file, display) for display, file in known.items() if wanted and File(display).name == wanted]
-        named = named or [(file, each) for each, file in known.items() if wanted and rendered(each) == rendered(wanted)]
+        others = [(file, each) for each, file in known.items() if wanted and each != item.file]
+        named = [each for each in others if File(each[1]).name == wanted]
+        named = named or [each for each in others if rendered(each[1]) == rendered(wanted)]
         if item.file in known:
             home = File(os.path.abspath(known[item.file].parent))
             full = File(os.path.abspath(home / name))

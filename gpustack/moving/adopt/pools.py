@@ -148,9 +148,10 @@ def plain(text: str, index: int, made: Leaves) -> str:
 
 def on_openshift(installation: Installation, leaves: Leaves) -> bool:
     """Whether INSTALLATION is on OpenShift: an input says so, or there is what no other platform has."""
-    driver_toolkit = leaves.get(("operator", "use_ocp_driver_toolkit"))
-    systems = {labels_of(node).get(f"{keys.OS_RELEASE}ID") for node in installation.of_kind("Node")}
-    marks = (installation.openshift, driver_toolkit is not None and driver_toolkit.value is True, "rhcos" in systems)
+    toolkit = any(path[-1] == "use_ocp_driver_toolkit" and said.value is True for path, said in leaves.items())
+    systems = [labels_of(node).get(f"{keys.OS_RELEASE}ID", "") for node in installation.of_kind("Node")]
+    systems += [str(said.value) for path, said in leaves.items() if path[0] == "nodePools" and path[-1] == "os"]
+    marks = (installation.openshift, toolkit, any(each.startswith("rhcos") for each in systems))
     return any(marks) or any(True for _ in installation.of_kind(*KINDS))
 
 

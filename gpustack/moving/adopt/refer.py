@@ -12,6 +12,7 @@ from gpustack.model import Body
 from gpustack.policy.loading.load import load_values
 
 from .installation import Said
+from .pieces import about
 from .spec import NOWHERE, Draft
 
 
@@ -24,6 +25,9 @@ def bring(made: Draft) -> None:
     for body, where in installation.objects:
         meta = body["metadata"]
         if body["kind"] != "ConfigMap" or meta["name"] not in names or meta.get("ownerReferences"):
+            what = about(body)
+            if what and body["kind"] not in {"Namespace", "Subscription"}:
+                installation.note("dropped", f"{body['kind']} {meta['name']}", *what, where)
             continue
         if ("ConfigMap", meta["name"]) in taken or not body.get("data"):
             continue

@@ -20,10 +20,11 @@ from gpustack.policy.loading.defaults import assemble
 from gpustack.policy.loading.layers import Merged, Part
 from gpustack.policy.loading.load import load_values
 
+from ...api import keys
 from .documents import variables
 from .installation import Installation, Leaves, Said, lay, leaves_of, nested, shown, understood
 from .names import of_worker, to_spec, unfilled
-from .pools import NODES, on_openshift, openshift, platform, pools
+from .pools import NODES, labels_of, on_openshift, openshift, platform, pools
 
 ANSWER = Location("--set")
 NOWHERE = Location("")
@@ -81,6 +82,7 @@ def draft(installation: Installation, answers: Mapping[str, str], *, keep: bool)
     if installation.spec and not switched and all(path[0] == "drivers" for path in installation.spec):
         installation.tell("driver alone", "spec.driver.useNvidiaDriverCRD")
         leaves["driver", "useNvidiaDriverCRD"] = Said(True, NOWHERE)
+    installation.openshift |= any(name.endswith(".os") and text.startswith("rhcos") for name, text in answers.items())
     with understood("an object of the cluster"):
         about_the_cluster(made)
     follow_the_release(made)
@@ -141,6 +143,10 @@ def about_the_cluster(made: Draft) -> None:
             {("cluster", "namespace"): space} if not unfilled(("cluster", "namespace"), space, installation) else {}
         )
     about_the_platform(installation, leaves, known, info)
+    named = installation.namespace or "gpu-operator"
+    own = [each for each in installation.of_kind("Namespace") if each["metadata"]["name"] == named]
+    if any(labels_of(each).get(keys.ENFORCE) == "privileged" for each in own):
+        leaves.setdefault(("psa", "enabled"), Said(True, NOWHERE))
     monitored = (
         any(installation.of_kind("ServiceMonitor")) or said(leaves, "dcgmExporter", "serviceMonitor", "enabled") is True
     )

@@ -19,6 +19,7 @@ from gpustack.text.read import Document
 
 from ..documents import ENDINGS, TEMPLATES, Item, Reader, files
 from ..installation import Installation, at, understood
+from ..pieces import config_map
 from . import argocd, bundles, flux, helm, objects, overlays, programs, releases, shell, terraform
 from .context import Context, expanded
 from .hcl import plain
@@ -43,7 +44,7 @@ FILES: tuple[tuple[Callable[[Item], object], Handler], ...] = (
     (bundles.is_fleet, bundles.fleet),
     (terraform.recognised, lambda item, context: None),  # its blocks are items of their own
     (releases.recognised, releases.read),
-    (helm.is_plugins, helm.plugins),
+    (lambda item: helm.is_plugins(item) or helm.is_networks(item), helm.another),
     (helm.recognised, helm.take),
     (shell.recognised, shell.read),
     (programs.recognised, lambda item, context: None),
@@ -188,6 +189,9 @@ def a_file(item: Item, context: Context) -> None:
 
 def not_known(item: Item, context: Context) -> None:
     """Say what a document is that tells nothing of an installation."""
+    if (piece := config_map(item, context.items)) is not None:
+        context.installation.objects.append((piece, Location(item.file)))
+        return
     if (isinstance(item.data, str) and PurePath(item.file).suffix not in ENDINGS) or "API Version" in str(item.data):
         context.installation.tell("program", item.file, item.where())
         return
@@ -197,4 +201,7 @@ def not_known(item: Item, context: Context) -> None:
     except InputError:
         return
     what = finding.what.removesuffix(", not a ClusterPolicy")
-    context.installation.note("dropped", item.file, what, finding.remedy, finding.location)
+    if what.startswith("this is "):
+        context.installation.note("dropped", item.file, what, finding.remedy, finding.location)
+    else:
+        context.installation.tell("no setting", item.file, finding.location)

@@ -6,6 +6,7 @@ import itertools
 import math
 import re
 from collections.abc import Iterator, Mapping
+from pathlib import PurePath
 from typing import Any
 
 from gpustack.model import InputError
@@ -124,6 +125,10 @@ def read(spec: Item, context: Context, name: str) -> None:
         context.installs(source)
         if source.get("chart"):
             context.version(source, "targetRevision")
+        elif (folder := PurePath(source.text_at("path")).name) and not any(
+            folder in path.parts for name, path in context.known.items() if name != spec.file
+        ):
+            installation.tell("folder", name, source.where("path"), folder=source.text_at("path"))
         installation.namespace = spec.text_at("destination", "namespace") or installation.namespace
         installation.helm_release = source.text_at("helm", "releaseName") or installation.helm_release or name
         optional = source.get("helm", "ignoreMissingValueFiles") is True

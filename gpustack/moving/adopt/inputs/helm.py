@@ -26,9 +26,14 @@ def is_plugins(item: Item) -> bool:
     )
 
 
-def plugins(item: Item, context: Context) -> None:
-    """Say what these values are of: another chart, whose plugin would be a second one."""
-    context.installation.tell("plugin chart", item.file, item.where())
+def is_networks(item: Item) -> bool:
+    """Whether ITEM holds values of the Network Operator's chart, which has an `nfd` and an `operator` as well."""
+    return isinstance(item.data, dict) and len({*item.data} & {*words("network")}) > 1
+
+
+def another(item: Item, context: Context) -> None:
+    """Say what these values are of: another chart."""
+    context.installation.tell("plugin chart" if is_plugins(item) else "network chart", item.file, item.where())
 
 
 def wrapper(data: Any, depth: int = 3) -> Path:
@@ -38,10 +43,11 @@ def wrapper(data: Any, depth: int = 3) -> Path:
     if not isinstance(data, dict) or not depth:
         return ()
     known = [key for key in data if key in chart.wrappers()]
-    alias = [key for key, below in data.items() if isinstance(below, dict) and len({*below} & {*words("sections")}) > 1]
+    others = {key: each for key, each in data.items() if isinstance(each, dict) and not is_values({key: None})}
+    alias = [key for key, below in others.items() if len({*below} & {*words("sections")}) > 1]
     if known or alias:
         return ([*known, *alias][0],)
-    return next(((key, *path) for key, each in data.items() if (path := wrapper(each, depth - 1))), ())
+    return next(((key, *path) for key, each in others.items() if (path := wrapper(each, depth - 1))), ())
 
 
 def dependency(item: Item) -> str:

@@ -15,6 +15,7 @@ from gpustack.policy.loading.envelope import API_VERSION
 from ....api import keys
 from ..documents import Item
 from ..installation import Leaves, Said, lay
+from ..names import unfilled
 from .context import CHART, Context
 
 LIMIT = 16 * 1024 * 1024
@@ -39,7 +40,7 @@ def cluster_policy(item: Item, context: Context) -> None:
     by_helm = labels.get("app.kubernetes.io/managed-by") == "Helm" or "helm.sh/chart" in labels
     installation.defaults = "chart" if by_helm else "operator"
     installation.namespace = installation.namespace or item.text_at("status", "namespace")
-    lay(installation.spec, item.leaves("spec"))
+    lay(installation.spec, written(item, context))
     for field in ("operator", "daemonsets", "driver", "toolkit", "devicePlugin", "dcgmExporter"):
         if item.get("spec") and item.get("spec", field) is None and not by_helm:
             installation.tell("patch", item.file, item.where("spec"), field=field)
@@ -53,15 +54,24 @@ def driver(item: Item, context: Context) -> None:
     position = len({path[1] for path in installation.spec if path[0] == "drivers"})
     at: Path = ("drivers", position)
     name = item.said("metadata", "name")
-    if name is not None:
-        installation.spec[(*at, "name")] = name
-    installation.spec |= {(*at, *path): said for path, said in item.leaves("spec").items()}
+    if name is None or unfilled(("metadata", "name"), name, installation):
+        name = Said(f"driver-{position + 1}", item.where("metadata"))
+    installation.spec[(*at, "name")] = name
+    installation.spec |= {(*at, *path): said for path, said in written(item, context).items()}
 
 
 def gpu_cluster(item: Item, context: Context) -> None:
     """Read a GPUCluster."""
     _custom_resource(item, context)
-    context.installation.spec |= {("gpuCluster", *path): said for path, said in item.leaves("spec").items()}
+    context.installation.spec |= {("gpuCluster", *path): said for path, said in written(item, context).items()}
+
+
+def written(item: Item, context: Context) -> Leaves:
+    """The spec of the custom resource ITEM; in a template, what nobody filled in is asked for."""
+    leaves = item.leaves("spec")
+    if item.get("metadata", "uid"):
+        return leaves
+    return {path: said for path, said in leaves.items() if not unfilled(path, said, context.installation)}
 
 
 def _custom_resource(item: Item, context: Context) -> None:
@@ -125,6 +135,7 @@ def subscription(item: Item, context: Context) -> None:
     if item.text_at("spec", "name") not in OPERATOR:
         return
     installation = context.installation
+    other(item, context)
     installation.openshift, installation.defaults = True, "operator"
     installation.namespace = installation.namespace or item.text_at("metadata", "namespace")
     path = ("spec", "startingCSV") if item.get("spec", "startingCSV") else ("spec", "channel")

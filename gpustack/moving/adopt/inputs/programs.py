@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import contextlib
 import itertools
+import json
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -30,6 +31,8 @@ DEEPEST = 60
 """Brackets within each other in what is read."""
 STEPS = 400_000
 """Words of a program that are read, each as often as something that begins before it is."""
+_SERIAL = re.compile(r"(?:.*\.)?(?:stringify|dumps?|safe_dump|jsonencode|yamlencode|toJson|manifest(?:Json|YamlDoc))")
+"""Functions that make a text of data; JSON is YAML."""
 _PLAIN = re.compile(r".*\b(?:String|Bool|Boolean|Int|Number|str|bool|int)")
 """Functions that make a value of a language one of a library."""
 
@@ -57,6 +60,8 @@ class Reader:
 
     def value(self) -> Any:
         """The value that begins here; what isn't written out as it is written."""
+        if self.sign(1) == "(" and _SERIAL.fullmatch(self.sign()):
+            return self.text_of()
         start, made = self.at, list[Any]()
         while self.sign() not in _ENDS:
             self.spend()
@@ -80,6 +85,16 @@ class Reader:
         if made and isinstance(made[-1], list) and len(made[-1]) == 1 and _PLAIN.fullmatch(words.partition("(")[0]):
             return made[-1][0]
         return self.answers.get(named_by(f"${{{words}}}"), f"${{{words}}}")
+
+    def text_of(self) -> str:
+        """The text that the call here makes of its first argument."""
+        self.at += 2
+        data, depth = self.value(), 1
+        while depth and self.sign():
+            self.spend()
+            depth += (self.sign() in _PAIRS) - (self.sign() in _PAIRS.values())
+            self.at += 1
+        return data if isinstance(data, str) else json.dumps(data)
 
     def group(self) -> Any:
         """What stands in brackets here: a map where anything has a key in it, else a list."""

@@ -125,6 +125,12 @@ def read(item: Item, context: Context) -> None:
         if release.get("count") == 0:
             context.installation.tell("counted off", item.file, release.where())
         context.installs(release)
+        if (
+            CERTIFIED in release.data.values()
+            and release.at
+            and not (item.text_at("kind") or context.installation.spec)
+        ):
+            context.installation.tell("own chart", item.file, item.where())
         above = [filled.part(*release.at[len(filled.at) : end]) for end in range(len(release.at) - len(filled.at))]
         scope, found = release, list(sayings(release.data))
         for outer in reversed(above[1:] if item.text_at("kind") else []):  # beside it, as kapp has them
@@ -159,7 +165,7 @@ def describe(release: Item, around: list[Item], context: Context) -> None:
     installation.namespace = next(filter(None, spaces), "") or installation.namespace
     called = [each for each in around if isinstance(each.data, dict) and "releaseName" in each.data]
     told = (first(each.data, "names") for each in (*inside, release, *called))
-    installation.helm_release = next(filter(None, told), "") or installation.helm_release
+    installation.helm_release = next((each for each in told if each not in {"", CERTIFIED}), installation.helm_release)
 
 
 def flat(items: list[Item]) -> Iterator[Item]:
@@ -342,4 +348,14 @@ def patches(item: Item, context: Context) -> None:
             and is_word(path[-1], "patching")
             and not (isinstance(each, dict) and is_values(each))
         ):
-            context.installation.tell("post-renderers", dotted(path), item.where(*path))
+            context.installation.tell(
+                "of the operator" if of_the_operator(each) else "post-renderers", dotted(path), item.where(*path)
+            )
+
+
+def of_the_operator(patches: Any) -> bool:
+    """Whether all of PATCHES are for the Deployment of the operator itself."""
+    maps = [each for _, each in walked(patches) if isinstance(each, dict) and {"patch", "target"} & set(each)]
+    targets = [each["target"] if isinstance(each.get("target"), dict) else {} for each in maps]
+    known = all(each.get("kind") == "Deployment" and each.get("name") == CHART for each in targets)
+    return bool(maps) and known and "StrategicMerge" not in str(patches)
