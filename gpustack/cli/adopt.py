@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -92,7 +93,8 @@ def taken(out: Path | None) -> None:
     """Refuse to write over a file OUT that adopt hasn't written."""
     from ..moving.adopt.write import HEAD
 
-    if out is not None and out.is_file() and HEAD not in out.read_text("utf-8", "replace")[:200]:
+    known = out is not None and os.path.isfile(out)  # noqa: PTH113 - Path's own raises for a name that is too long
+    if out is not None and known and HEAD not in out.read_text("utf-8", "replace")[:200]:
         raise refusal("GPU049", "there", out=out)
 
 

@@ -7,6 +7,7 @@ nobody filled in stay in their values as they are, and are asked for (`variables
 
 from __future__ import annotations
 
+import bisect
 import contextlib
 import itertools
 import json
@@ -53,7 +54,8 @@ _PLAIN = re.compile(r"(?:(?:required)?[eE]nv \"|\.)?([A-Za-z_][\w.]*)\"?(?:\s*\|
 """An action of Go or Jinja that is one value, whatever filters it goes through."""
 _TAG = re.compile(r"!(?:Ref|GetAtt)\s+([\w.:]+)|!Sub\s+(?=['\"\w])")
 """What CloudFormation writes for a variable."""
-HEREDOC = re.compile(r"<<-?\s*[\"']?(\w+)[\"']?[^\n]*\n(.*?)^\s*\1\s*$", re.MULTILINE | re.DOTALL)
+_HERE = re.compile(r"<<-?[ \t]*[\"']?(\w+)[\"']?[^\n]*\n")
+_WORD = re.compile(r"^[ \t]*(\w+)[ \t\r]*$", re.MULTILINE)
 _ACTION = re.compile(r"^\s*(?:\{\{-?\s*([^{}]*?)\s*-?\}\}|%\{~?\s*([^{}]*?)\s*~?\}|\{%-?\s*([^{}]*?)\s*-?%\})\s*$")
 """A line that is one action of a template of Go, Terraform or Jinja."""
 
@@ -227,11 +229,9 @@ class Reader:
             except InputError:
                 if path.suffix in ENDINGS or path.suffix in {".tpl", ".tmpl", ""}:
                     raise
-        for match in HEREDOC.finditer(text) if path.suffix not in HCL else ():
+        for _, start, inner in heredocs(text) if path.suffix not in HCL else ():
             with contextlib.suppress(InputError):
-                yield from list(
-                    documents("\n" * text.count("\n", 0, match.start(2)) + filled(match[2], self.answers), display)
-                )
+                yield from list(documents("\n" * text.count("\n", 0, start) + filled(inner, self.answers), display))
         yield Item(display, text, text)
 
     def beside(self, item: Item, name: str, known: Mapping[str, File]) -> Iterator[Item]:
@@ -246,10 +246,24 @@ class Reader:
         if item.file in known:
             home = File(os.path.abspath(known[item.file].parent))
             full = File(os.path.abspath(home / name))
-            if full.is_relative_to(home) and full.is_file() and plainly(full, home):
+            if full.is_relative_to(home) and os.path.isfile(full) and plainly(full, home):  # noqa: PTH113 - see files
                 named = [(full, os.path.relpath(full) if full.is_relative_to(File.cwd()) else full.name)]
         for path, display in named[:1]:
             yield from self.items(path, display)
+
+
+def heredocs(text: str) -> Iterator[tuple[int, int, str]]:
+    """Where each heredoc in TEXT is named, where it begins, and what is in it; each word is looked for once."""
+    ends: dict[str, list[int]] = {}
+    for match in _WORD.finditer(text):
+        ends.setdefault(match[1], []).append(match.start())
+    behind = 0
+    for match in _HERE.finditer(text):
+        known = ends.get(match[1], [])
+        at = bisect.bisect_left(known, match.end())
+        if match.start() >= behind and at < len(known):
+            behind = known[at]
+            yield match.start(), match.end(), text[match.end() : behind]
 
 
 def rendered(name: str) -> str:
@@ -299,7 +313,7 @@ def _marked(match: re.Match[str]) -> str:
 def files(named: str) -> list[File]:
     """The file NAMED, or those in the folder and below, links aside. Raises InputError where there is neither."""
     path = File(named)
-    if not path.is_dir():
+    if not os.path.isdir(path):  # noqa: PTH112 - Path's own raises for a name that is too long
         return [path]
     there = sorted(each for each in path.rglob("*") if each.suffix in {*ENDINGS, *TEMPLATES} and each.is_file())
     plain = [each for each in there if plainly(each, path)]

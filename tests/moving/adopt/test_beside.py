@@ -291,3 +291,68 @@ def test_the_network_operators_values_are_told(project: Project) -> None:
     )
     assert ran.code == 4
     assert "Network Operator" in ran.json["findings"][0]["why"]
+
+
+SALT = """gpu-operator:
+  helm.release_present:
+  - name: gpus
+  - chart: nvidia/gpu-operator
+  - namespace: gpu-system
+  - version: v25.10.1
+  - set: [driver.enabled=false, mig.strategy=mixed]
+"""
+
+
+def test_a_state_of_salt_is_read(project: Project) -> None:
+    """Its arguments are a list of maps with one key each."""
+    ran = adopt(project, Shape({"gpus.yaml": SALT}, {}))
+    assert (ran.code, ran.json["runs"]) == (0, "v25.10.1")
+    found = written(project)
+    wanted = {
+        "driver.enabled": False,
+        "mig.strategy": "mixed",
+        "cluster.namespace": "gpu-system",
+        "nfd.helmRelease": "gpus",
+    }
+    assert {path: at(found, path) for path in wanted} == wanted
+
+
+def test_a_name_that_is_too_long_is_a_file_that_is_not_there(project: Project) -> None:
+    """Named, or said in a file: as any other that isn't there."""
+    name = f"{'a' * 5000}.yaml"
+    ran = project.run("adopt", name, "--format", "json")
+    assert (ran.code, ran.json["findings"][0]["rule"]) == (4, "GPU001")
+    fleet = f"helm: {{chart: gpu-operator, valuesFiles: [{name}], values: {{driver: {{enabled: false}}}}}}\n"
+    assert [each["path"] for each in adopt(project, Shape({"fleet.yaml": fleet}, {})).json["open"]] == [name]
+
+
+OUTSIDE = {
+    "Argo CD": APPLICATION.replace("SOURCE", "chart: gpu-operator, helm: {valueFiles: [NAME]}"),
+    "helmfile": "releases: [{name: gpu, chart: nvidia/gpu-operator, values: [NAME]}]\n",
+    "Terraform": 'resource "helm_release" "x" {\n  chart = "gpu-operator"\n  values = [file("NAME")]\n}\n',
+    "a script": "helm install gpus nvidia/gpu-operator -f NAME\n",
+    "Flux, of an overlay": "",
+}
+
+
+@pytest.mark.parametrize("name", ["../outside.yaml", "link.yaml", "ABSOLUTE"])
+@pytest.mark.parametrize("shape", OUTSIDE)
+def test_no_input_reads_outside_of_its_folder(shape: str, name: str, project: Project) -> None:
+    """Neither by .. nor by a link nor by the whole path, whatever names the file."""
+    outside = project.folder.parent / "outside.yaml"
+    outside.write_text("driver: {enabled: false, version: secret}\n")
+    (project.folder / "link.yaml").symlink_to(outside)
+    name = str(outside) if name == "ABSOLUTE" else name
+    files = {
+        f"in.{'tf' if shape == 'Terraform' else 'sh' if shape == 'a script' else 'yaml'}": OUTSIDE[shape].replace(
+            "NAME", name
+        )
+    }
+    if not OUTSIDE[shape]:
+        generator = f"configMapGenerator: [{{name: values, files: [values.yaml={name}]}}]\n"
+        release = "apiVersion: helm.toolkit.fluxcd.io/v2\nkind: HelmRelease\nmetadata: {name: gpu-operator}\nspec: "
+        release += "{chart: {spec: {chart: gpu-operator}}, valuesFrom: [{kind: ConfigMap, name: values}]}\n"
+        files = {"kustomization.yaml": f"{generator}resources: [release.yaml]\n", "release.yaml": release}
+    ran = adopt(project, Shape(files, {}, named=len(files)))
+    assert "secret" not in ran.out + (project.folder / "policies/x.yaml").read_text()
+    assert ran.json["open"]

@@ -9,6 +9,7 @@ KubeVela, Replicated (HelmChart), Rancher 2.4 (App: answers), Skaffold and sops.
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from typing import Any
 
@@ -191,6 +192,8 @@ NESTED = 'join(",", a40)'
 for number in range(40, 0, -1):
     NESTED = f"[for a{number} in [[a{number - 1}, a{number - 1}]] : {NESTED}]"
 LONG = "a" * 90_000
+SECONDS = 60
+"""Of the processor; each takes a few at most, and took minutes, hours or for ever."""
 HINDERING = {
     "brackets.ts": f'new Release("x", {{ chart: "gpu-operator", version: "v1", values: {"[" * 500}{"]" * 500} }})',
     "lists.tf": f"locals {{\n  a0 = [1, 2]\n{DOUBLED}}}\n{TERRAFORM}",
@@ -216,6 +219,15 @@ HINDERING = {
     "conditions.yaml": "a: '" + "{{ if x }}" * 10_000 + "'\n",
     "matrix.yaml": "apiVersion: argoproj.io/v1alpha1\nkind: ApplicationSet\nmetadata: {name: x}\nspec:\n"
     "  generators: [{matrix: {generators: [" + f"{{list: {{elements: [{'{a: b}, ' * 50}]}}}}, " * 8 + "]}}]\n",
+    "lines.sh": f"A={'x' * 3000}\n"
+    + f'B="{"$A" * 40_000}"\n' * 5
+    + f"helm install x/gpu-operator --set a={'$A' * 40_000}\n",
+    "heredocs.sh": "helm install x/gpu-operator\n" + "cat <<EOF\n" * 40_000,
+    "patches.sh": "kubectl patch clusterpolicy x -p '{\n" * 20_000,
+    "concat.tf": f"locals {{\n  b = [{'1, ' * 4000}]\n  a60 = concat({'local.b, ' * 4000}[])\n}}\n{TERRAFORM}",
+    "variables.yml": "- {chart_ref: nvidia/gpu-operator, version: v25.10.0, values: {a: '{{ v0 }}'}}\n---\n"
+    + "".join(f"v{number}: '{f'{{{{ v{number + 1} }}}}' * 500}'\n" for number in range(5))
+    + "v5: x\n",
     "names.tf": f"locals {{\n  a60 = local.b\n  b = local.a60\n}}\n{TERRAFORM}",
 }
 
@@ -223,6 +235,8 @@ HINDERING = {
 @pytest.mark.parametrize("name", HINDERING)
 def test_what_is_made_to_hinder_ends(name: str, project: Project) -> None:
     """Brackets without end, texts and lists that double, names that are made of each other: told or asked for."""
+    begun = time.process_time()
     ran = run(project, {name: HINDERING[name]}, [name])
     assert ran.code in {2, 4}
     assert "GPU999" not in ran.out
+    assert time.process_time() - begun < SECONDS

@@ -47,7 +47,6 @@ FILES: tuple[tuple[Callable[[Item], object], Handler], ...] = (
     (lambda item: helm.is_plugins(item) or helm.is_networks(item), helm.another),
     (helm.recognised, helm.take),
     (shell.recognised, shell.read),
-    (programs.recognised, lambda item, context: None),
 )
 """Who reads what isn't an object, by a test of its content: the first counts."""
 

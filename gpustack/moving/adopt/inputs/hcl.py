@@ -203,6 +203,8 @@ class Evaluator:
             words += words.pop()
         if function in {"file", "templatefile"} and not unknown(words[0]):
             return Beside(words[0], words[1] if len(words) > 1 and isinstance(words[1], dict) else {})
+        if sum(len(each) for each in words if isinstance(each, list | dict)) > LONGEST:
+            raise OverflowError
         if function == "try":
             return next(each for each in words if not unknown(each))
         if function == "coalesce":

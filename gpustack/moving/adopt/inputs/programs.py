@@ -186,8 +186,3 @@ def joined(data: Any) -> Any:
     """DATA of a call: its map with the chart that stands beside it."""
     charts = [each for each in data if isinstance(each, str) and chart_named(each)] if isinstance(data, list) else []
     return [{"chart": charts[-1], **each} for each in data if isinstance(each, dict)] if charts else data
-
-
-def recognised(item: Item) -> bool:
-    """Whether ITEM is a program of which a release could be read."""
-    return isinstance(item.data, str) and any(True for _ in evaluated([item], {}))

@@ -11,6 +11,7 @@ import base64
 import binascii
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import PurePath
 from typing import Any
 
@@ -20,6 +21,7 @@ from gpustack.policy.loading.foreign import is_values
 from ..documents import Beside, Item
 from ..installation import Leaves, Said, at, lay, walked
 from .context import CHART, Context, chart_named, said_by, words
+from .hcl import LONGEST
 from .objects import CERTIFIED, OPERATOR
 from .sets import pairs, put, typed, unknown
 
@@ -55,6 +57,11 @@ def releases(item: Item, path: Path = ()) -> Iterator[Item]:
     ):
         yield item.part(*path)
         return
+    if isinstance(data, list) and all(isinstance(each, dict) and len(each) == 1 for each in data):  # Salt's arguments
+        whole = {key: each for one in data for key, each in one.items()}
+        if len(whole) > 1 and any(is_word(key, "charts") and names(each) for key, each in whole.items()):
+            yield replace(item.part(*path), data=whole, text="")
+            return
     for step, _ in children(data):
         if isinstance(step, str | int):
             yield from releases(item, (*path, step))
@@ -96,21 +103,31 @@ def sayings(data: Any, path: Path = ()) -> Iterator[tuple[str, Path]]:
 
 
 def filled_in(data: Any, known: Mapping[str, Any], pattern: re.Pattern[str] = _ONE, depth: int = 5) -> Any:
-    """DATA with the variables that PATTERN finds and that are KNOWN; a text that is one alone becomes what that is."""
-    if isinstance(data, dict):
-        return {key: filled_in(each, known, pattern, depth) for key, each in data.items()}
-    if isinstance(data, list):
-        return [filled_in(each, known, pattern, depth) for each in data]
-    if not isinstance(data, str) or not depth or not pattern.search(data):
-        return data
+    """DATA with the variables that PATTERN finds and that are KNOWN; a text that is one alone becomes what that is.
+    Each variable is filled in once, and texts that grow beyond LONGEST stay as they are."""
+    done: dict[tuple[str, int], Any] = {}
 
-    def one(match: re.Match[str]) -> Any:
-        name = next(filter(None, match.groups()))
+    def one(name: str, depth: int) -> Any:
         said = known.get(name, at(known, tuple(name.split("."))))
-        return match[0] if said in (None, data) else filled_in(said, known, pattern, depth - 1)
+        if (name, depth) not in done:
+            done[name, depth] = None  # where it is made of itself
+            done[name, depth] = None if said is None else of(said, depth - 1)
+        return done[name, depth]
 
-    whole = pattern.fullmatch(data.strip())
-    return one(whole) if whole else pattern.sub(lambda match: str(one(match)), data)
+    def of(data: Any, depth: int) -> Any:
+        if isinstance(data, dict):
+            return {key: of(each, depth) for key, each in data.items()}
+        if isinstance(data, list):
+            return [of(each, depth) for each in data]
+        found = list(pattern.finditer(data)) if isinstance(data, str) and depth else []
+        made = [one(next(filter(None, each.groups())), depth) for each in found]
+        texts = {each[0]: each[0] if said is None else str(said) for each, said in zip(found, made, strict=True)}
+        if found and found[0][0] == data.strip():
+            return data if made[0] is None else made[0]
+        long = sum(len(texts[each[0]]) for each in found) > LONGEST
+        return data if long or not found else pattern.sub(lambda match: texts[match[0]], data)
+
+    return of(data, depth)
 
 
 def recognised(item: Item) -> bool:

@@ -19,13 +19,15 @@ from gpustack.catalog import _data
 from gpustack.model import InputError, Location, Path
 from gpustack.text.read import value as parse
 
-from ..documents import COMMAND, HEREDOC, Item, documents, filled
+from ..documents import COMMAND, Item, documents, filled, heredocs
 from ..installation import Leaves, Said, lay, leaves_of, walked
 from . import sets
 from .context import CHART, Context, words
 from .hcl import LONGEST
 from .sets import pairs, put, typed
 
+MOST = 400_000
+"""Letters that variables of a file come to, wherever it has them."""
 _SET = re.compile(
     r"""^[ \t]*(?:-[ ]|(?:export|local|readonly|set)\s+)?\$?(\w+)(?:[ \t]*([:?+]?)=[ \t]*|:[ \t]+)
     (?:"([^"`]*)"|'([^']*)'|\(([^()`]*)\)|((?:\$\{\w+:?-)?[^\s"'$`{}()]+\}?)|(?<=\ =\ |[:?+]=\ )([^"'$`{}()\n]+))
@@ -104,7 +106,7 @@ def commands(item: Item) -> Iterator[tuple[Location, str]]:
 def variables(item: Item, context: Context) -> tuple[dict[str, str], dict[str, list[tuple[int, str]]]]:
     """What the text of ITEM, else other files without a kind, say of variables, and of those that a condition sets
     which and where. What is set twice isn't known."""
-    known: dict[str, str] = {}
+    known, left = dict[str, str](), [MOST]
     asked: dict[str, list[tuple[int, str]]] = {}
     texts = [each.text for each in context.items if isinstance(each.data, dict | str) and not each.get("kind")]
     for text in [*texts, item.text]:
@@ -115,7 +117,7 @@ def variables(item: Item, context: Context) -> tuple[dict[str, str], dict[str, l
         depths = [0, *itertools.accumulate(-1 if each[1] in {"fi", "esac", "endif"} else 1 for each in conditions)]
         for match in _SET.finditer(plain):
             name, how, *said = (each or "" for each in match.groups())
-            value = filled(_NAMED.sub(functools.partial(taken, own), "".join(said)), own)
+            value = filled(_NAMED.sub(functools.partial(taken, own, left), "".join(said)), own)
             more = how == "+" or f"${name}" in "".join(said)
             same = more or own.get(name, value) == value
             whole = f"{own.get(name, '')} {value}" if how == "+" else value
@@ -128,9 +130,11 @@ def variables(item: Item, context: Context) -> tuple[dict[str, str], dict[str, l
     return known, asked
 
 
-def taken(known: Mapping[str, str], match: re.Match[str]) -> str:
-    """What KNOWN has for the variable of MATCH, else what stands there."""
-    return known.get(called(match), match[0])
+def taken(known: Mapping[str, str], left: list[int], match: re.Match[str]) -> str:
+    """What KNOWN has for the variable of MATCH, else what stands there, or where no letters are LEFT for it."""
+    said = known.get(called(match), match[0])
+    left[0] -= len(said)
+    return said if left[0] > 0 else match[0]
 
 
 def called(match: re.Match[str]) -> str:
@@ -140,7 +144,7 @@ def called(match: re.Match[str]) -> str:
 
 def read(item: Item, context: Context) -> None:
     """Read the commands in ITEM; of several, the later wins."""
-    answers = context.reader.answers
+    answers, left = context.reader.answers, [MOST]
     known, asked = variables(item, context)
     known |= {name.rpartition(".")[2]: value for name, value in answers.items()}
 
@@ -149,12 +153,14 @@ def read(item: Item, context: Context) -> None:
         context.reader.used |= (used := {key for key in answers if name and key.rpartition(".")[2] == name})
         for line, condition in asked.pop(name, ()) if not used else ():
             context.installation.tell("condition", name, Location(item.file, line), condition=condition, name=name)
-        return str(known.get(name, f"${{{name or 'output'}}}"))
+        said = known.get(name, f"${{{name or 'output'}}}")
+        left[0] -= len(said)
+        return said if left[0] > 0 else "${output}"
 
-    read_patches = {patch.start() for patch in _PATCH.finditer(item.text) if patched(patch, item, context)}
-    for each in _PATCHES.finditer(item.text):
-        if each.start() not in read_patches:
-            place = Location(item.file, item.text.count("\n", 0, each.start()) + 1)
+    starts = [each.start() for each in _PATCHES.finditer(item.text)]
+    for start, end in itertools.pairwise([*starts, len(item.text)]):
+        place, patch = Location(item.file, item.text.count("\n", 0, start) + 1), _PATCH.match(item.text[start:end])
+        if not patch or not patched(patch, place, context):
             context.installation.tell("patched", item.file, place)
     for number, (where, text) in enumerate(commands(item)):
         if number == 1:
@@ -167,12 +173,12 @@ def read(item: Item, context: Context) -> None:
             context.installation.tell("command", item.file, where, error=error)
 
 
-def patched(patch: re.Match[str], item: Item, context: Context) -> bool:
-    """Take PATCH of the ClusterPolicy in ITEM: a merge patch, or JSON's additions; whether it could be read."""
+def patched(patch: re.Match[str], where: Location, context: Context) -> bool:
+    """Take PATCH of the ClusterPolicy, which stands at WHERE: a merge patch, or JSON's additions; whether it could be
+    read."""
     text = patch[2].replace('\\"', '"') if patch[1] == '"' else patch[2]
-    where = Location(item.file, item.text.count("\n", 0, patch.start()) + 1)
     try:
-        parsed = parse(text, item.file)
+        parsed = parse(text, where.file)
         spec = sets.patched({}, parsed[1] if parsed else None).get("spec")
     except (InputError, ValueError):
         return False
@@ -236,10 +242,9 @@ def shown(name: str, item: Item) -> Iterator[tuple[int, str]]:
     items already."""
     if fence := re.search(_FENCE.format(name=re.escape(name)), item.text, re.MULTILINE | re.DOTALL):
         yield fence.start(1), fence[1]
-    for match in HEREDOC.finditer(item.text):
-        line = item.text[item.text.rfind("\n", 0, match.start()) + 1 : match.start(2)]
-        if name in line:
-            yield match.start(2), "" if isinstance(item.data, str) else match[2]
+    for at, start, inner in heredocs(item.text):
+        if name in item.text[item.text.rfind("\n", 0, at) + 1 : start]:
+            yield start, "" if isinstance(item.data, str) else inner
 
 
 def assign(flag: str, text: str, where: Location, context: Context) -> None:
