@@ -60,8 +60,7 @@ def run_fleet(options: argparse.Namespace) -> int:
 
 
 def clusters(options: argparse.Namespace) -> dict[str, dict[str, Any]]:
-    """The inputs and the context of each cluster: of each INPUT, of each entry of a folder that is the only one, and of
-    each context. Raises InputError where two would have one name."""
+    """The inputs and the context of each cluster. Raises InputError where two would have one name."""
     from ..moving.adopt.documents import ENDINGS
     from ..moving.adopt.inputs import members
     from ..moving.adopt.pools import plain

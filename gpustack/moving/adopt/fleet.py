@@ -114,9 +114,7 @@ def equal(common: Values, path: Path, value: Any) -> bool:
 
 
 def called(members: tuple[str, ...], values: Values, known: Mapping[str, Values]) -> str:
-    """A name for the layer of MEMBERS, which no layer in KNOWN has: their platform, where the layer says it, else the
-    names of two, else how many share it.
-    """
+    """A name for the layer of MEMBERS, none of KNOWN: their platform, else the names of two, else their number."""
     both = "-and-".join(members)
     few = both if len(members) == 2 and len(both) <= 50 else f"shared-by-{len(members)}"
     name = str(values.get(("cluster", "platform")) or few)

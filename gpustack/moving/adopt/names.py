@@ -6,10 +6,12 @@ like there; a policy is stricter, so here they become what they are.
 
 from __future__ import annotations
 
+import itertools
+import pathlib
 from collections.abc import Iterator
 from typing import Any
 
-from gpustack.catalog import chart, releases
+from gpustack.catalog import _data, chart, releases
 from gpustack.model import Location, Path, children, dotted
 from gpustack.text.read import value
 
@@ -17,23 +19,10 @@ from .documents import named_by, variables
 from .installation import Installation, Leaves, Said, lay, leaves_of
 
 NFD = "node-feature-discovery"
-NFD_PARTS = ("master", "worker", "gc")
-NFD_FIELDS = ("tolerations", "nodeSelector", "resources", "priorityClassName")
-NFD_DEFAULTS = ((("worker", "config", "sources", "pci", "deviceLabelFields"), ["vendor"]),)
-"""Settings that the chart writes by itself, and that gpustack's node feature discovery has."""
-RULE_FIELDS = {"name", "labels", "labelsTemplate", "vars", "varsTemplate", "matchFeatures", "matchAny"}
-"""What a rule of NFD's worker may say (NFD v0.19, customization guide, "Custom feature source")."""
-OWN_CLASSES = {"02", "0200", "0207", "03", "0300", "0302"}
-"""PCI classes that gpustack's node feature discovery looks for anyway (components/nfd)."""
-OURS = {
-    *("release", "defaults", "cluster", "nodePools", "constructs", "references", "drivers", "computeDomains"),
-    *("reconciler", "guards", "carried", "gitops", "alerts", "dashboards", "tenancy", "kubevirt", "compat"),
-}
-"""Sections of a policy that the chart doesn't have; of `nfd` and `gpuCluster` it has the SWITCHES alone."""
-SWITCHES = {"nfd": {"enabled", "nodefeaturerules"}, "gpuCluster": {"deployCR"}}
+TABLE = _data.read(pathlib.Path(__file__).with_suffix(".yaml"))
+OURS = set(itertools.chain(*TABLE["ours"]))
 PULL = ("driver", "imagePullPolicy")
 """What the chart writes for a ClusterPolicy, and not for an NVIDIADriver."""
-OPERATORS = "it is about the operator's own pod, and gpustack renders no operator"
 
 
 def to_spec(installation: Installation, release: str) -> Leaves:
@@ -51,7 +40,7 @@ def to_spec(installation: Installation, release: str) -> Leaves:
             lay(spec, nfd(path[1:], said, installation))
         elif path == ("platform", "openshift"):
             installation.openshift = installation.openshift or said.value in (True, "true")
-        elif path[0] in OURS or (path[0] in SWITCHES and path[1:2] and path[1] not in SWITCHES[str(path[0])]):
+        elif path[0] in OURS or (path[1:] and path[1] not in TABLE["switches"].get(path[0], [path[1]])):
             installation.tell("no value", dotted(path), said.where)
         elif path[0] in {"global", "fullnameOverride", "nameOverride"}:
             installation.tell("object names", dotted(path), said.where)
@@ -104,7 +93,8 @@ def left_out(path: Path) -> str | None:
         and len(path) > 1
         and path[1] not in {"runtimeClass", "initContainer", "use_ocp_driver_toolkit"}
     ):
-        return "no release acts on it" if path[1] == "defaultRuntime" else OPERATORS
+        own = "it is about the operator's own pod, and gpustack renders no operator"
+        return "no release acts on it" if path[1] == "defaultRuntime" else own
     return None
 
 
@@ -118,9 +108,7 @@ def renamed(path: Path) -> Path:
 
 
 def driver_object(installation: Installation, spec: Leaves, release: str, where: Location) -> Leaves:
-    """The NVIDIADriver that the chart of RELEASE writes of the section `driver`, which leaves SPEC: `drivers` of a
-    policy has no defaults for it (measured: case 53).
-    """
+    """The NVIDIADriver that the chart of RELEASE writes of `driver`, which leaves SPEC (measured: case 53)."""
     values, kept = installation.values, {"enabled", "useNvidiaDriverCRD"}
     deploy = values.get(("driver", "nvidiaDriverCRD", "deployDefaultCR"))
     if deploy is not None and deploy.value in (False, "false"):
@@ -153,32 +141,29 @@ def driver_object(installation: Installation, spec: Leaves, release: str, where:
 
 def nfd(path: Path, said: Said, installation: Installation) -> Leaves:
     """A value of node feature discovery's own chart: what gpustack's installation has, and a note for the rest."""
-    name = dotted((NFD, *path))
-    if path[:1] and path[0] in NFD_PARTS and len(path) > 1 and path[1] in NFD_FIELDS:
+    name, at = dotted((NFD, *path)), dotted(path)
+    if len(path) > 1 and path[0] in TABLE["parts"] and path[1] in TABLE["fields"]:
         return {("nfd", *path): said}
-    if path == ("image", "repository") and isinstance(said.value, str):
+    if at == "image.repository" and isinstance(said.value, str):
         repository, _, image = said.value.rpartition("/")
         return {("nfd", "repository"): Said(repository, said.where), ("nfd", "image"): Said(image, said.where)}
-    if path == ("image", "tag"):
+    if at == "image.tag":
         return {("nfd", "version"): said}
-    if path == ("worker", "config", "sources", "pci", "deviceClassWhitelist") and isinstance(said.value, list):
-        more = [each for each in said.value if str(each) not in OWN_CLASSES]
-        return {("nfd", "pciClasses"): Said(more, said.where)} if more else {}
-    if path == ("master", "config", "extraLabelNs") and isinstance(said.value, list):
-        more = [each for each in said.value if each != "nvidia.com"]
-        return {("nfd", "labelNamespaces"): Said(more, said.where)} if more else {}
-    if path == ("worker", "config", "sources", "custom") and isinstance(said.value, list):
+    if at in TABLE["lists"] and isinstance(said.value, list):
+        field, *own = TABLE["lists"][at]
+        more = [each for each in said.value if str(each) not in own]
+        return {("nfd", field): Said(more, said.where)} if more else {}
+    if at == "worker.config.sources.custom" and isinstance(said.value, list):
         return worker_rules(name, said, installation)
     if path and path[0] in {"fullnameOverride", "nameOverride"}:
         installation.tell("nfd names", name, said.where)
-    elif (path, said.value) not in NFD_DEFAULTS:
+    elif TABLE["defaults"].get(at, said) != said.value:
         installation.tell("nfd setting", name, said.where)
     return {}
 
 
 def worker_rules(name: str, said: Said, installation: Installation) -> Leaves:
-    """The rules of NFD's worker, which stand at NAME, as a NodeFeatureRule: its master knows them too, and knows more
-    fields than the worker, so those that had no effect are left out."""
+    """The rules of NFD's worker at NAME as a NodeFeatureRule, without fields that had no effect."""
     rules: list[dict[str, Any]] = []
     switch = installation.values.get(("nfd", "enabled"))
     if switch is not None and switch.value in (False, "false"):
@@ -188,9 +173,9 @@ def worker_rules(name: str, said: Said, installation: Installation) -> Leaves:
         if not isinstance(rule, dict) or "matchOn" in rule:
             installation.tell("worker rule", f"{name}[{index}]", said.where)
             continue
-        for key in sorted(set(rule) - RULE_FIELDS):
+        for key in sorted(set(rule) - {*TABLE["rule"]}):
             installation.tell("worker rule field", f"{name}[{index}].{key}", said.where)
-        rules.append({key: each for key, each in rule.items() if key in RULE_FIELDS})
+        rules.append({key: each for key, each in rule.items() if key in TABLE["rule"]})
     head = {"apiVersion": "nfd.k8s-sigs.io/v1alpha1", "kind": "NodeFeatureRule", "metadata": {"name": "worker-rules"}}
     return {("extraObjects",): Said([{**head, "spec": {"rules": rules}}], said.where)} if rules else {}
 

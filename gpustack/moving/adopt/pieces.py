@@ -29,8 +29,7 @@ def row_of(text: Any) -> list[str] | None:
 
 
 def config_map(item: Item, items: Iterable[Item]) -> Body | None:
-    """The ConfigMap that an overlay among ITEMS makes of the file ITEM, else `kubectl create configmap --from-file`,
-    where that is a configuration."""
+    """The ConfigMap that an overlay among ITEMS, else kubectl, makes of the file ITEM; None of any other."""
     row = row_of(item.text) if not (item.outer or item.line or item.text_at("kind")) else None
     if row is None:
         return None

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from gpustack.catalog import _data
+from gpustack.live.state import labels
 from gpustack.model import Body, Location
 
 from ...api import keys
@@ -71,39 +72,33 @@ def matching(marks: Body, info: Body) -> bool:
 
 def has_gpu(node: Body) -> bool:
     """Whether NODE has a GPU, as node feature discovery, the operator or the kubelet say."""
-    labels, capacity = labels_of(node), node.get("status", {}).get("capacity", {})
-    marked = any(labels.get(key) == "true" for key in (keys.PRESENT, "feature.node.kubernetes.io/pci-10de.present"))
+    own, capacity = labels(node), node.get("status", {}).get("capacity", {})
+    marked = any(own.get(key) == "true" for key in (keys.PRESENT, "feature.node.kubernetes.io/pci-10de.present"))
     return marked or any(key.startswith(keys.NVIDIA) and str(count) != "0" for key, count in capacity.items())
-
-
-def labels_of(node: Body) -> dict[str, str]:
-    """The labels of NODE."""
-    labels: dict[str, str] = node["metadata"].get("labels") or {}
-    return labels
 
 
 def alike(node: Body, *, kernel: bool) -> dict[str, Any]:
     """What is the same for all nodes of a pool: KERNEL too, where precompiled drivers are chosen by it."""
-    labels, info = labels_of(node), node.get("status", {}).get("nodeInfo", {})
-    name, version = (labels.get(f"{keys.OS_RELEASE}{key}", "") for key in ("ID", "VERSION_ID"))
-    if name == "rhcos" and (openshift := labels.get(f"{keys.OS_RELEASE}OPENSHIFT_VERSION")):
+    own, info = labels(node), node.get("status", {}).get("nodeInfo", {})
+    name, version = (own.get(f"{keys.OS_RELEASE}{key}", "") for key in ("ID", "VERSION_ID"))
+    if name == "rhcos" and (openshift := own.get(f"{keys.OS_RELEASE}OPENSHIFT_VERSION")):
         version = openshift
     image = re.match(r"([A-Za-z]+)\D*(\d+(?:\.\d+)?)", str(info.get("osImage", "")))
     system = name + version or (f"{image[1].lower()}{image[2]}" if image else "")
-    product = labels.get(keys.PRODUCT, "")
-    count = labels.get("nvidia.com/gpu.count", "") if "-MIG-" not in product else ""  # of slices there
+    product = own.get(keys.PRODUCT, "")
+    count = own.get("nvidia.com/gpu.count", "") if "-MIG-" not in product else ""  # of slices there
     taints = [
         {key: taint[key] for key in ("key", "value", "effect") if taint.get(key)}
         for taint in node.get("spec", {}).get("taints") or []
         if not str(taint.get("key", "")).startswith("node.kubernetes.io/")
     ]
-    arch = labels.get(keys.ARCH, "")
-    workload = labels.get(keys.WORKLOAD, "")
+    arch = own.get(keys.ARCH, "")
+    workload = own.get(keys.WORKLOAD, "")
     return {
         "os": system,
         "arch": arch if arch in {"amd64", "arm64"} else "",
-        "kernel": (labels.get(keys.KERNEL) or info.get("kernelVersion", "")) if kernel else "",
-        "ostreeVersion": labels.get(f"{keys.OS_RELEASE}OSTREE_VERSION", ""),
+        "kernel": (own.get(keys.KERNEL) or info.get("kernelVersion", "")) if kernel else "",
+        "ostreeVersion": own.get(f"{keys.OS_RELEASE}OSTREE_VERSION", ""),
         "gpuProduct": re.sub(r"-(?:SHARED|MIG-.*)$", "", product),
         "gpusPerNode": int(count) if count.isdecimal() and count != "0" else 0,
         "workload": workload if workload in {"container", "vm-passthrough", "vm-vgpu"} else "",
@@ -113,8 +108,8 @@ def alike(node: Body, *, kernel: bool) -> dict[str, Any]:
 
 def label_of(members: list[Body], nodes: list[Body]) -> dict[str, str]:
     """A label that all MEMBERS have, and none of the other NODES with GPUs; {} where there is none."""
-    shared = set.intersection(*(set(labels_of(node).items()) for node in members))
-    others = [labels_of(node) for node in nodes if node not in members]
+    shared = set.intersection(*(set(labels(node).items()) for node in members))
+    others = [labels(node) for node in nodes if node not in members]
     telling = [(key, value) for key, value in shared if value and all(each.get(key) != value for each in others)]
     chosen = [pair for pair in telling if not pair[0].startswith(HARDLY) or "instance-type" in pair[0]]
     ranked = sorted(chosen, key=lambda pair: (not any(word in pair[0] for word in LIKELY), pair))
@@ -149,7 +144,7 @@ def plain(text: str, index: int, made: Leaves) -> str:
 def on_openshift(installation: Installation, leaves: Leaves) -> bool:
     """Whether INSTALLATION is on OpenShift: an input says so, or there is what no other platform has."""
     toolkit = any(path[-1] == "use_ocp_driver_toolkit" and said.value is True for path, said in leaves.items())
-    systems = [labels_of(node).get(f"{keys.OS_RELEASE}ID", "") for node in installation.of_kind("Node")]
+    systems = [labels(node).get(f"{keys.OS_RELEASE}ID", "") for node in installation.of_kind("Node")]
     systems += [str(said.value) for path, said in leaves.items() if path[0] == "nodePools" and path[-1] == "os"]
     marks = (installation.openshift, toolkit, any(each.startswith("rhcos") for each in systems))
     return any(marks) or any(True for _ in installation.of_kind(*KINDS))
@@ -162,14 +157,14 @@ def openshift(installation: Installation) -> Leaves:
     versions = [
         body.get("status", {}).get("desired", {}).get("version") for body in installation.of_kind("ClusterVersion")
     ]
-    versions += [labels_of(node).get(f"{keys.OS_RELEASE}VERSION_ID") for node in installation.of_kind("Node")]
+    versions += [labels(node).get(f"{keys.OS_RELEASE}VERSION_ID") for node in installation.of_kind("Node")]
     version = next((str(each) for each in versions if each), "")
     images: dict[str, str] = {}
     for body in installation.of_kind("DaemonSet"):
-        labels = body["metadata"].get("labels") or {}
+        own = labels(body)
         containers = body.get("spec", {}).get("template", {}).get("spec", {}).get("containers", [])
-        if TOOLKIT in labels and f"{TOOLKIT}-image-missing" not in labels:
-            images.update((labels[TOOLKIT], each["image"]) for each in containers if "driver-toolkit" in each["name"])
+        if TOOLKIT in own and f"{TOOLKIT}-image-missing" not in own:
+            images.update((own[TOOLKIT], each["image"]) for each in containers if "driver-toolkit" in each["name"])
     for body in installation.of_kind("ImageStream"):
         for tag in body.get("spec", {}).get("tags", []) if body["metadata"]["name"] == "driver-toolkit" else []:
             images[tag["name"]] = str(tag.get("from", {}).get("name", ""))

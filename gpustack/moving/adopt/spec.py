@@ -14,6 +14,7 @@ from typing import Any
 
 from gpustack.catalog import chart, kubernetes, releases
 from gpustack.catalog._versions import key as age
+from gpustack.live.state import labels
 from gpustack.model import Finding, GpustackError, InputError, Location, Path, dotted
 from gpustack.policy.help.explain import parse
 from gpustack.policy.loading.defaults import assemble
@@ -24,7 +25,7 @@ from ...api import keys
 from .documents import variables
 from .installation import Installation, Leaves, Said, lay, leaves_of, nested, shown, understood
 from .names import of_worker, to_spec, unfilled
-from .pools import NODES, labels_of, on_openshift, openshift, platform, pools
+from .pools import NODES, on_openshift, openshift, platform, pools
 
 ANSWER = Location("--set")
 NOWHERE = Location("")
@@ -145,7 +146,7 @@ def about_the_cluster(made: Draft) -> None:
     about_the_platform(installation, leaves, known, info)
     named = installation.namespace or "gpu-operator"
     own = [each for each in installation.of_kind("Namespace") if each["metadata"]["name"] == named]
-    if any(labels_of(each).get(keys.ENFORCE) == "privileged" for each in own):
+    if any(labels(each).get(keys.ENFORCE) == "privileged" for each in own):
         leaves.setdefault(("psa", "enabled"), Said(True, NOWHERE))
     monitored = (
         any(installation.of_kind("ServiceMonitor")) or said(leaves, "dcgmExporter", "serviceMonitor", "enabled") is True

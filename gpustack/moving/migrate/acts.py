@@ -113,8 +113,7 @@ def record(seen: Seen, namespace: str) -> list[Body]:
 
 
 def undone(entries: list[Body], step: str, seen: Seen) -> Iterator[tuple[Body, Body | None]]:
-    """What was before STEP changed it, by the ENTRIES: of each object, the one that was changed last first, with
-    what stands in the cluster for it now."""
+    """What was before STEP changed it, by the ENTRIES, of each object the last first, and what is now."""
     done = set[tuple[str, ...]]()
     for each in reversed(entries):
         kind, where, name = key = tuple(each["object"][part] for part in ("kind", "namespace", "name"))

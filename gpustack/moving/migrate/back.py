@@ -79,8 +79,7 @@ class Back(Planner):
         )
 
     def owners(self) -> Step:
-        """Whether objects are owned as before. A reference to what is gone, or is another now, is not put back: the
-        garbage collector would take the object away."""
+        """Whether objects are owned as before, by what is there still: else the garbage collector would take them."""
         known, acts, key = {body["metadata"].get("uid") for body in self.seen.objects}, [], "ownerReferences"
         for before, live in undone(self.entries, "release", self.seen):
             have = (live or {"metadata": {}})["metadata"].get(key) or []

@@ -58,8 +58,7 @@ class Commands:
         return shlex.join([*text.split(), *self.kubectl[1:]])
 
     def looks(self, names: Sequence[str]) -> list[str]:
-        """The commands that dump the kinds NAMES: what may be missing in a cluster by itself, as kubectl refuses a list
-        of kinds of which it doesn't know one."""
+        """The commands that dump the kinds NAMES: kubectl refuses a list of kinds of which it doesn't know one."""
         known = [kinds()[name] for name in names]
         groups = [[kind for kind in known if kind.built_in], *([kind] for kind in known if not kind.built_in)]
         return [self.made("look", resources=",".join(kind.resource for kind in each)) for each in groups if each]

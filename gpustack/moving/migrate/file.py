@@ -34,8 +34,7 @@ def written(plan: Plan, at: datetime, other: Plan) -> Body:
 
 
 def sight(plan: Plan) -> Body:
-    """What has to be as it was as long as PLAN is run, by words of which the first says what it is of. Of a driver
-    that is UID, template and number of revisions."""
+    """What has to be as it was as long as PLAN is run, by words of which the first says what it is of."""
     seen, metas = plan.seen, [body["metadata"] for body in plan.seen.of("ControllerRevision")]
     revisions = Counter(owner["name"] for meta in metas for owner in meta.get("ownerReferences") or [])
     sights: Body = {

@@ -113,8 +113,7 @@ def in_cluster(body: Body) -> bool:
 
 
 def dumped(sources: Sequence[str], namespace: str = "") -> Seen:
-    """What the files SOURCES hold of a cluster; NAMESPACE is the operator's, "" to take what its objects say. Raises
-    InputError where they hold nothing."""
+    """What the files SOURCES hold of a cluster, the operator in NAMESPACE. Raises InputError for nothing."""
     made = gathered(sources, ())
     made.namespace = namespace or made.namespace
     if not made.objects:

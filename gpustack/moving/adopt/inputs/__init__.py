@@ -7,6 +7,7 @@ Objects are read by their kind, where that has rules of its own, all else by wha
 from __future__ import annotations
 
 import contextlib
+import functools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path as File
@@ -99,8 +100,7 @@ def documents_of(named: Sequence[str], context: Context) -> list[Item]:
 
 
 def of_chart(template: File, context: Context) -> dict[str, str]:
-    """What the values of a chart of Helm say for its TEMPLATE, where both are inputs. They are no values of ours then,
-    unless the chart bundles ours."""
+    """What a chart's values say for its TEMPLATE, both inputs; they are ours only where it bundles our chart."""
     home = template.parent.parent
     if template.parent.name != "templates":
         return {}
@@ -177,7 +177,8 @@ def an_object(item: Item, context: Context) -> None:
 def a_file(item: Item, context: Context) -> None:
     """Read ITEM, which isn't an object, by what it holds."""
     handler = next((handler for recognised, handler in FILES if recognised(item)), None)
-    handler = helm.below_alias if helm.aliased(item, context) else handler
+    if alias := helm.aliased(item, context):
+        handler = functools.partial(helm.take, alias=(alias,))
     if handler is not None and item.file not in context.read:
         handler(item, context)
         if handler is releases.read and shell.recognised(item):

@@ -62,8 +62,7 @@ class Context:
         return next((each for each in of_kind if each.text_at("metadata", "name") == name), None)
 
     def file(self, item: Item, name: str, *, optional: bool = False, words: Mapping[str, str] | None = None) -> Leaves:
-        """The values in the file that ITEM calls NAME, WORDS filled in; what is missing is asked for, unless it is
-        OPTIONAL."""
+        """The values in the file that ITEM calls NAME, WORDS filled in; a missing one is asked for, unless OPTIONAL."""
         own = {key: each if isinstance(each, str) else json.dumps(each) for key, each in self.variables.items()}
         more = words if words is not None else own
         reader, files = replace(self.reader, answers={**more, **self.reader.answers}), list[Item]()

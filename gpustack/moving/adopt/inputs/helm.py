@@ -63,11 +63,6 @@ def aliased(item: Item, context: Context) -> str:
     return next((key for key in keys if key and key != CHART and isinstance(item.get(key), dict)), "")
 
 
-def below_alias(item: Item, context: Context) -> None:
-    """Read values below an alias."""
-    take(item, context, (aliased(item, context),))
-
-
 def take(item: Item, context: Context, alias: Path = ()) -> None:
     """Read a file of values. Those of the chart that bundles ours, below ALIAS or its name, are listed."""
     below = alias or (wrapper(item.data))
@@ -85,8 +80,7 @@ def take(item: Item, context: Context, alias: Path = ()) -> None:
 
 
 def held(context: Context) -> None:
-    """Take values that a ConfigMap holds, where nothing else tells of an installation: what reads it isn't among the
-    inputs."""
+    """Take values that a ConfigMap holds, where nothing else tells of an installation and who reads it."""
     for item in (each for each in context.items if each.text_at("kind") == "ConfigMap"):
         for key in item.get("data") or {}:
             try:

@@ -63,8 +63,7 @@ def build(context: Context) -> None:
 
 
 def needs(item: Item, context: Context) -> bool:
-    """Whether ITEM says anything of which more has to be known than its files, and those of folders that it names, as
-    they stand."""
+    """Whether ITEM, or a folder that it names, says what its files as they stand don't tell."""
     home, inner = (
         _path(item, context).parent,
         {_path(each, context).parent: each for each in context.items if is_file(each, context)},
@@ -110,8 +109,7 @@ def _root(own: Path) -> Path:
 
 
 def _named(own: Path, root: Path, above: list[Path]) -> Iterator[Path]:
-    """The files of the kustomization OWN in ROOT, its own first, below those ABOVE it. Raises InputError for what can't
-    be built safely."""
+    """The files of the kustomization OWN in ROOT, its own first. Raises InputError for what can't be built safely."""
     yield own
     parsed = value(decode(load_bytes(own, own.name), own.name), own.name)
     data: Any = parsed[1] if parsed else {}

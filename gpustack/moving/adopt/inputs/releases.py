@@ -199,8 +199,7 @@ def first(data: Any, kind: str) -> str:
 
 
 def take(item: Item, found: list[tuple[str, Path]], context: Context) -> None:
-    """Take what is said in ITEM of values at the places FOUND, the weakest first. Of kustomize `valuesMerge` says
-    whether values win over files."""
+    """Take what ITEM says of values at FOUND, the weakest first; of kustomize `valuesMerge` says which wins."""
     order: dict[str, float] = {rank: place for place, rank in enumerate(RANKS)}
     if item.get("valuesMerge") == "merge":
         order["files"] = order["values"] + 0.5
@@ -276,8 +275,7 @@ def assign(part: Item, context: Context, *, text: bool = False) -> None:
 
 
 def assigned(data: Any) -> Iterator[tuple[str, Any, bool]]:
-    """The names and values in DATA, and whether they stay texts: of a map, a text of a=b,c=d, or a list of these or of
-    entries with both."""
+    """The names and values in DATA, and whether they stay texts: of a map, a text of a=b,c=d, or a list."""
     if isinstance(data, str):
         yield from ((*each, False) for each in pairs(data))
     elif isinstance(data, dict):
@@ -294,8 +292,7 @@ def assigned(data: Any) -> Iterator[tuple[str, Any, bool]]:
 
 
 def from_objects(entry: Item, context: Context, kind: str = "ConfigMap") -> Leaves:
-    """The values in the ConfigMaps and Secrets that ENTRY names, of KIND where it doesn't say; without a key below
-    each."""
+    """The values in the ConfigMaps and Secrets that ENTRY names, of KIND where it says none."""
     leaves: Leaves = {}
     if not entry.text_at("name"):
         for step, each in children(entry.data):

@@ -174,8 +174,7 @@ def read(item: Item, context: Context) -> None:
 
 
 def patched(patch: re.Match[str], where: Location, context: Context) -> bool:
-    """Take PATCH of the ClusterPolicy, which stands at WHERE: a merge patch, or JSON's additions; whether it could be
-    read."""
+    """Take PATCH of the ClusterPolicy at WHERE, a merge patch or JSON's additions; whether it could be read."""
     text = patch[2].replace('\\"', '"') if patch[1] == '"' else patch[2]
     try:
         parsed = parse(text, where.file)
@@ -238,8 +237,7 @@ def values(names: str, item: Item, context: Context) -> Leaves:
 
 
 def shown(name: str, item: Item) -> Iterator[tuple[int, str]]:
-    """What ITEM shows of the file NAME, and where: below its name on a page, or in a heredoc. Those of a plain text are
-    items already."""
+    """What ITEM shows of the file NAME, and where: below its name on a page, or in a heredoc, if no item."""
     if fence := re.search(_FENCE.format(name=re.escape(name)), item.text, re.MULTILINE | re.DOTALL):
         yield fence.start(1), fence[1]
     for at, start, inner in heredocs(item.text):
