@@ -155,8 +155,8 @@ def about_the_cluster(made: Draft) -> None:
         leaves["cluster", "monitoring"] = Said(True, NOWHERE)
     chosen = installation.spec or ("gpuCluster",) in leaves
     if installation.version and not chosen and made.source == made.release:  # the chart gives these to every pod
-        labels = {"helm.sh/chart": f"gpu-operator-{made.source}", "app.kubernetes.io/managed-by": "gpu-operator"}
-        leaves |= {("daemonsets", "labels", key): Said(text, NOWHERE) for key, text in labels.items()}
+        given = {"helm.sh/chart": f"gpu-operator-{made.source}", "app.kubernetes.io/managed-by": "gpu-operator"}
+        leaves |= {("daemonsets", "labels", key): Said(text, NOWHERE) for key, text in given.items()}
     runtime = installation.values.get(("operator", "defaultRuntime"))
     if runtime is not None and runtime.value in ("crio", "cri-o") and not runtimes:
         leaves["cluster", "containerRuntime"] = Said("cri-o", runtime.where)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import functools
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
@@ -105,14 +106,11 @@ def sayings(data: Any, path: Path = ()) -> Iterator[tuple[str, Path]]:
 def filled_in(data: Any, known: Mapping[str, Any], pattern: re.Pattern[str] = _ONE, depth: int = 5) -> Any:
     """DATA with the variables that PATTERN finds and that are KNOWN; a text that is one alone becomes what that is.
     Each variable is filled in once, and texts that grow beyond LONGEST stay as they are."""
-    done: dict[tuple[str, int], Any] = {}
 
+    @functools.cache
     def one(name: str, depth: int) -> Any:
         said = known.get(name, at(known, tuple(name.split("."))))
-        if (name, depth) not in done:
-            done[name, depth] = None  # where it is made of itself
-            done[name, depth] = None if said is None else of(said, depth - 1)
-        return done[name, depth]
+        return None if said is None else of(said, depth - 1)
 
     def of(data: Any, depth: int) -> Any:
         if isinstance(data, dict):

@@ -168,6 +168,8 @@ def read(item: Item, context: Context) -> None:
         line = shlex.shlex(filled(_NAMED.sub(one, text), known), posix=True, punctuation_chars="();<>|&`")
         line.whitespace_split = True
         try:
+            if left[0] < 0:
+                raise ValueError("its variables come to too much")
             command(list(line), item, where, context)
         except ValueError as error:
             context.installation.tell("command", item.file, where, error=error)
