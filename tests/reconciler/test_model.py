@@ -212,9 +212,18 @@ FOUND: dict[str, tuple[int, bool, int, list[tuple[str, int]]]] = {
             *(("content", 11), ("go", 11), ("labelling", 1), ("go", 3)),
         ],
     ),
+    "what a node begins with could not be cut, and it stayed out of service for good": (
+        4,
+        False,
+        4,
+        [("mig", 5), *[("go", 6)] * 3, ("register", 1), ("driver", 8), ("mig", 0), ("go", 8)],
+    ),
 }
 """Histories that once broke something: nodes, whether installed, budget, steps."""
-KEPT = {"somebody set the layout while the driver was replaced, beside a success of the one before"}
+KEPT = {
+    "somebody set the layout while the driver was replaced, beside a success of the one before",
+    "what a node begins with could not be cut, and it stayed out of service for good",
+}
 """Those in which the program writes the file of the MIG managers."""
 
 

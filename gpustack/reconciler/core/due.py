@@ -226,14 +226,16 @@ def _layout(known: Snapshot, view: View, policy: NodePolicy, notes: list[Why]) -
     if state in {"pending", "rebooting"} and busy < MIG_PENDING_FOR:
         notes.append(("mig-busy", f"the MIG manager is at work (state {state})"))
         return None
-    if mig is None:  # what somebody set by hand is nobody's concern, but for a manager that fell asleep over it (M13)
-        return (current, "") if current and state in {"pending", "rebooting"} else None
+    operation = view.operation
+    if mig is None:  # what somebody set by hand is nobody's concern, but for a manager that fell asleep over it (M13),
+        stuck = state in {"pending", "rebooting"}  # and what a node begins with: one out of service is cut again
+        stuck = stuck or (state == "failed" and current == policy.spec.migDefault and operation is not None)
+        return (current, "") if current and stuck else None
     if current != mig.config and (until := manual_until(view)) and known.now < until:
         notes.append(("manual", f"mig.config={current} was set by hand until {until:%Y-%m-%dT%H:%MZ}"))
         return None
     changed = bool(mig.digest) and view.memory.mig == mig.config and view.memory.mig_digest != mig.digest
     stuck = state in {"failed", "pending", "rebooting"}
-    operation = view.operation
     touched = operation is not None and operation.acted is not None
     # Commanded, and no answer was ever seen: an operation that failed has removed the state.
     untold = not state and (touched or view.memory.mig != mig.config)

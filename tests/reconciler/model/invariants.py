@@ -168,6 +168,8 @@ def i13_foreign_values(now: Moment) -> Iterator[str]:
     """What others wrote stays byte for byte; a pause is undone only where its party is idle and has been for long."""
     old, new = m.labels(now.before), m.labels(now.after)
     spec = {key for each in now.policies() for key in each["spec"].get("labels", ())}
+    seen = now.known.policies if now.known else ()  # by a watch that hasn't caught up, say
+    spec |= {key for each in seen for key in each.spec.labels}
     target = set(m.operation(now.after).get("target", {}).get("labels", {}))
     for key in old.keys() | new.keys():
         if old.get(key) == new.get(key) or key in OWN_LABELS | spec | target or key == m.UPSTREAM:
