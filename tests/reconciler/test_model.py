@@ -218,6 +218,15 @@ FOUND: dict[str, tuple[int, bool, int, list[tuple[str, int]]]] = {
         4,
         [("mig", 5), *[("go", 6)] * 3, ("register", 1), ("driver", 8), ("mig", 0), ("go", 8)],
     ),
+    "nodes of a policy that doesn't speak of faults yet tell of one as well": (
+        2,
+        False,
+        2,
+        [
+            *(("pool", 1), ("drop_policy", 10), ("drop_policy", 5), ("go", 2), ("go", 1)),
+            *(("ill", 2), ("ill", 1), ("go", 7)),
+        ],
+    ),
 }
 """Histories that once broke something: nodes, whether installed, budget, steps."""
 KEPT = {

@@ -61,9 +61,9 @@ class Found:
 
 
 def look(known: Snapshot, view: View, policy: NodePolicy | None = None) -> Found:
-    """What the conditions of the node tell by its policy, or where it has none by POLICY. Faults that are only reported
-    yet are not to act on; a node that is out for one stays so, though a NodePolicy made anew counts its days anew."""
-    policy = view.policy or policy
+    """What the conditions of the node tell by its policy, or by POLICY where that says nothing of faults. Faults only
+    reported yet are not to act on; a node that is out for one stays so, though a NodePolicy counts its days anew."""
+    policy = next((each for each in (view.policy, policy) if each and each.spec.health), None)
     section = policy.spec.health if policy else None
     if policy is None or section is None:
         return Found()
@@ -195,7 +195,7 @@ class Faults:
     @cached_property
     def many(self) -> str:
         """Why nothing is done about any fault: too many nodes tell of one, be they of no pool now, of several, or of
-        one whose policy only reports yet."""
+        one whose policy only reports yet or doesn't say so yet."""
         other = next((each for each in self.known.policies if each.spec.health), None)
         looks = ((view.name, look(self.known, view, other)) for view in self.views)
         faulty = [name for name, it in looks if any(each.rule.then != "report" for each in (*it.faults, *it.reported))]
