@@ -179,9 +179,10 @@ class Claim(Object, kw_only=True):
 
 
 class DeploymentSpec(Slim, kw_only=True):
-    """How much of a Deployment is to run; None is 1."""
+    """How much of a Deployment is to run, None is 1, and how its pods are made."""
 
     replicas: int | None = None
+    template: dict[str, Any] = {}
 
 
 class Deployment(Object, kw_only=True):

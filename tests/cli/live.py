@@ -12,10 +12,13 @@ from typing import Any
 
 import yaml
 
+from gpustack.reconciler.shell.cluster import DEPLOYMENTS
+from gpustack.reconciler.shell.lease import NAME
 from tests.project import Project, Ran
 from tests.reconciler.front import KINDS, serving
 from tests.reconciler.memory import FakeCluster, drive
 from tests.reconciler.model.replica import Replica
+from tests.reconciler.world.stack import NAMESPACE
 from tests.reconciler.world.world import World
 
 
@@ -73,6 +76,7 @@ def installed(nodes: int, **policy: Any) -> tuple[World, Replica]:
     world = World()
     world.install_stack()
     world.set_policy(**policy)
+    world.server.put(DEPLOYMENTS, {"metadata": {"name": NAME, "namespace": NAMESPACE}})
     for number in range(nodes):
         world.add_node(f"node-{number}")
     replica = Replica(world, lambda: FakeCluster(world.server, "one"))

@@ -14,10 +14,22 @@ from gpustack.api import keys
 from gpustack.cluster.node_labels import selection
 from gpustack.policy.loading.load import load
 from gpustack.reconciler.core.actions import PatchNode
-from gpustack.reconciler.shell.cluster import LEASES, NODES, PODS, POLICIES, Forbidden, NotFound
+from gpustack.reconciler.shell.cluster import (
+    DAEMONSETS,
+    DEPLOYMENTS,
+    LEASES,
+    NODES,
+    PODS,
+    POLICIES,
+    Forbidden,
+    NotFound,
+)
 from gpustack.reconciler.shell.lease import NAME
 from tests.cli.live import Live, kubeconfig, live
 from tests.project import Project
+from tests.reconciler.memory import FakeCluster
+from tests.reconciler.model import moment as m
+from tests.reconciler.model.replica import Replica
 from tests.reconciler.shell import fail
 from tests.reconciler.world.stack import NAMESPACE
 from tests.reconciler.world.workloads import Workload, add_workload, start
@@ -114,6 +126,85 @@ def test_a_plan_without_the_right_to_evict(cluster: Live) -> None:
     assert ran.code == 0
     assert "note: evictions can't be tried, so disruption budgets aren't known: " in ran.out
     assert "begins now\n  1. node-0" in ran.out
+
+
+def shares(cluster: Live) -> None:
+    """The program shares maintenance by Leases and minds kured's lock, as its Deployment says; a driver is due."""
+    args = ["--namespace", "$(POD_NAMESPACE)", "--maintenance-leases", m.SHARED, "--kured=kube-system/kured"]
+    template = {"spec": {"containers": [{"name": "reconciler", "args": args}]}}
+    cluster.world.server.edit(DEPLOYMENTS, NAME, {"spec": {"template": template}}, NAMESPACE)
+    cluster.end()
+    cluster.replica = Replica(cluster.world, lambda: FakeCluster(cluster.world.server, "two"), maintenance=m.SHARED)
+    cluster.world.roll("2")
+    cluster.passes(1)
+
+
+def others(cluster: Live, what: str) -> None:
+    """Somebody holds node-0 for maintenance, or kured reboots node-2."""
+    if what == "lease":
+        spec = {"holderIdentity": "node-maintenance", "leaseDurationSeconds": 3600}
+        spec["renewTime"] = cluster.world.server.now.isoformat()
+        cluster.world.server.put(LEASES, {"metadata": {"name": "node-node-0", "namespace": m.SHARED}, "spec": spec})
+    else:
+        lock = json.dumps({"nodeID": "node-2", "metadata": {}, "created": "2020-01-01T00:00:00Z", "TTL": 0})
+        metadata = {"name": m.KURED[1], "namespace": m.KURED[0], "annotations": {m.LOCK: lock}}
+        cluster.world.server.put(DAEMONSETS, {"metadata": metadata})
+
+
+@pytest.mark.parametrize("what", ["lease", "lock"])
+def test_the_plan_minds_who_else_works_on_nodes(cluster: Live, what: str, tmp_path: Path) -> None:
+    """By the Leases and the lock that the program's own options name, in the cluster and in files: what waits, waits in
+    the plan for the same reason, and what begins is the same."""
+    others(cluster, what)
+    shares(cluster)
+    folder = cluster.dump(tmp_path / "dump")
+    found = cluster.run("rollout", "plan", "--format", "json").json
+    files = cluster.run("rollout", "plan", "--from", str(folder), "--format", "json", env={"KUBECONFIG": None}).json
+    actions = cluster.replica.run().actions
+    begun = {action.node for action in actions if isinstance(action, PatchNode) and action.admits}
+    waits = [(each.node, each.kind, each.message) for each in cluster.replica.decided.waits]
+    begins = {turn["node"] for turn in found["order"] if turn["begins"]}
+    assert begins == begun == ({"node-1"} if what == "lease" else set())
+    assert ("node-0", "maintenance") in {each[:2] for each in waits}
+    for plan in (found, files) if what == "lock" else (found,):  # in files it is today, and the Lease is over
+        assert sorted((each["node"], each["reason"], each["message"]) for each in plan["waits"]) == sorted(waits)
+    assert found["notes"] == []
+    lacking = "DaemonSet of kube-system/kured" if what == "lease" else f"Lease of {m.SHARED}"
+    assert files["notes"][-1].startswith(f"the files hold no {lacking}, so nobody holds a node by it (kubectl get ")
+
+
+def test_a_plan_without_the_right_to_read_what_others_hold(cluster: Live) -> None:
+    """Who may not read the Leases is told so, and which; the rest of the plan stands."""
+    others(cluster, "lease")
+    shares(cluster)
+    cluster.cluster.denied = {("list", "leases")}
+    ran = cluster.run("rollout", "plan")
+    assert ran.code == 0
+    assert f"note: {m.SHARED} can't be read, so it isn't known who else holds nodes: " in ran.out
+
+
+def test_a_plan_where_it_is_not_known_how_the_program_runs(cluster: Live) -> None:
+    """Without its Deployment nobody knows its options: the plan says so."""
+    cluster.world.server.remove(DEPLOYMENTS, NAME, NAMESPACE)
+    ran = cluster.run("rollout", "plan")
+    assert f"note: no Deployment {NAMESPACE}/{NAME} is there, so it isn't known by what others hold nodes" in ran.out
+
+
+def test_a_plan_after_hours_in_which_nobody_watched(cluster: Live) -> None:
+    """Of what has been under way all the time the next leader makes no failure, nor does the plan (A24)."""
+    cluster.world.roll("2")
+    while m.operation(cluster.world.node("node-0")).get("phase") != "Acting":
+        cluster.passes(1)
+    cluster.world.set_works("node-0", False)
+    cluster.passes(1)
+    for _ in range(180):
+        cluster.world.tick(60)
+    found = cluster.run("rollout", "plan", "--format", "json").json
+    assert [each["phase"] for each in found["underWay"]] == ["Acting"]
+    assert not [action for action in found["actions"] if "did not end in time" in action]
+    cluster.replica.restart()
+    cluster.passes(2)
+    assert m.operation(cluster.world.node("node-0"))["phase"] == "Acting"
 
 
 def test_files_say_the_same_as_the_cluster(cluster: Live, tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ import pytest
 from gpustack.api.node_policy import Limits, NodePolicy, Spec, Upgrade
 from gpustack.api.objects import Metadata, Node, NodeCondition, NodeSpec, NodeStatus
 from gpustack.reconciler.core.budget import Budget, absolute
-from gpustack.reconciler.core.record import Operation, write
+from gpustack.reconciler.core.record import Entry, Operation, write
 from gpustack.reconciler.core.snapshot import Announced, Snapshot
 from gpustack.reconciler.core.view import View, views
 
@@ -58,12 +58,18 @@ def node(name: str, phase: str = "", *, cordoned: bool = False, ready: bool = Tr
     )
 
 
-def budget(*nodes: Node, fleet: Limits | None = None, admitting: tuple[str, ...] = (), **upgrade: Any) -> Any:
+def budget(
+    *nodes: Node,
+    fleet: Limits | None = None,
+    admitting: tuple[str, ...] = (),
+    ledger: dict[str, Entry] | None = None,
+    **upgrade: Any,
+) -> Any:
     """The budget of one pool with NODES, and its views by name."""
     limits = Upgrade(**{"maxParallel": 0, "maxUnavailable": "100%", **upgrade})
     spec = Spec(nodeSelector={"pool": "a"}, upgrade=limits, fleet=fleet or Limits(maxParallel=0, maxUnavailable="100%"))
     policy = NodePolicy(metadata=Metadata(name="a", uid="p"), spec=spec)
-    found = views(Snapshot(NOW, "gpu-operator", nodes, (policy,)))
+    found = views(Snapshot(NOW, "gpu-operator", nodes, (policy,), ledger=ledger))
     by_name: dict[str, View] = {view.name: view for view in found}
     return Budget(found, (policy,), dict.fromkeys(admitting, Announced())), by_name
 
@@ -136,6 +142,21 @@ def test_an_operation_that_cannot_be_read_makes_its_node_unavailable() -> None:
     spoilt.metadata.annotations["gpustack.dev/op"] = "{"
     made, of = budget(spoilt, node("b"), maxUnavailable=1)
     assert made.refuses(of["b"]) is not None
+
+
+def test_a_record_that_cannot_be_read_holds_a_slot_by_the_ledger_alone() -> None:
+    """Any kubelet can write one, and it never goes by itself: without an entry, as where the ledger was lost, it holds
+    no slot, no more than one that can be read (A21). Its node counts as what it is seen to be: cordoned (I1)."""
+    spoilt = node("a", cordoned=True)
+    spoilt.metadata.annotations["gpustack.dev/op"] = "{"
+    made, of = budget(spoilt, node("b"), maxParallel=1, ledger={"a": Entry("a", 0)})
+    assert made.refuses(of["b"]) == ("parallel", "1 of 1 operations of a are under way: a")
+    made, of = budget(spoilt, node("b"), maxParallel=1, ledger={})
+    assert made.refuses(of["b"]) is None
+    made, of = budget(spoilt, node("b"), maxUnavailable=1, ledger={})
+    assert made.refuses(of["b"]) == ("budget", "1 nodes of a are unavailable, and 1 may be: a")
+    made, of = budget(node("a"), node("b"), maxUnavailable=1, ledger={})
+    assert made.refuses(of["b"]) is None
 
 
 def test_announced_nodes_are_operations_too() -> None:

@@ -64,6 +64,25 @@ def test_a_node_that_has_failed_stays_so_while_the_drivers_daemon_set_is_away() 
     assert (history.world.cordoned("n0"), loaded(history)) == (False, ["2"])
 
 
+def test_a_layout_that_is_cut_while_the_drivers_daemon_set_is_away() -> None:
+    """It comes again with another driver, which is built for long: the node offers no GPU, as somebody wants it, and
+    isn't done before that driver is ready (I17)."""
+    history = quiet(1)
+    history.world.label("n0", {f"{keys.DEPLOY}device-plugin": "false"})
+    history.driver_gone(0)
+    history.want.mig = "halves"
+    history.sync(1)
+    until(history, "n0", "Verifying")
+    history.world.machines["n0"].faults.add("driver")
+    roll(history)
+    history.world.delete_operand(DRIVER, "n0")
+    assert "n0 verifying: no driver pod is ready" in go(history, 4)
+    assert history.world.cordoned("n0")
+    history.world.machines["n0"].faults.clear()
+    go(history, 60)
+    assert (history.world.cordoned("n0"), loaded(history), phases(history)) == (False, ["2"], {})
+
+
 def test_a_driver_pod_that_is_about_to_end_is_no_proof() -> None:
     """It was deleted while the node was looked at: the next one is waited for."""
     history = quiet(1)

@@ -37,6 +37,9 @@ TRIALS = 500
 PASSES = 3
 """Passes that only note something on nodes, past which a plan before a sync looks: whose they are, their labels."""
 
+SHARING: Mapping[str, Kind[Any]] = {"maintenance-leases": api.LEASES, "kured": api.DAEMONSETS}
+"""Options of the reconciler by which it minds who else works on nodes, and what it looks at then."""
+
 
 @dataclass
 class Reader:
@@ -135,7 +138,8 @@ async def looked(
     reader, clock, log = Reader(cluster), Clock(), Log("error", io.StringIO())
     await reader.list(POLICIES)  # first, since its absence has a message of its own
     space = await connect.namespace(reader, asked)
-    sources = Sources(reader, space, clock, log, bounds=Bounds(trials=TRIALS))
+    leases, kured = await shared(reader, space, dumped=notes is not None)
+    sources = Sources(reader, space, clock, log, bounds=Bounds(trials=TRIALS), maintenance=leases, kured=kured)
     await sources.refresh()
     elector = Elector(reader, space, "", clock, log)
     try:
@@ -143,6 +147,7 @@ async def looked(
     except Forbidden as error:
         reader.notes[f"the Lease can't be read, so it isn't known whether the fleet is paused: {error}"] = None
     base = sources.base(admitting=elector.announced, ledger=elector.ledger, paused=elector.paused)
+    base = replace(base, away=elector.away)
     if synced and base.foreign:
         reader.notes[f"{base.foreign} still runs: nothing of this happens before it is scaled down"] = None
         base = replace(base, foreign="")
@@ -163,6 +168,32 @@ async def looked(
     idle = f"no reconciler leads in namespace {space}: nothing of this happens before one does"
     said = ([] if holder else [idle]) if notes is None else notes
     return Look(space, known, outlook, now.actions, holder, (*said, *reader.notes))
+
+
+async def shared(reader: Reader, space: str, *, dumped: bool) -> tuple[str, str]:
+    """Where the reconciler sees who else works on nodes, by the options of its Deployment: the namespace of maintenance
+    Leases, and kured's DaemonSet. What of that can't be read, or isn't in files that were DUMPED, is noted."""
+    from ...reconciler.shell.lease import NAME
+
+    found = (await reader.list(api.DEPLOYMENTS, Selection(space, fields=f"metadata.name={NAME}"))).items
+    if not found:
+        reader.notes[f"no Deployment {space}/{NAME} is there, so it isn't known by what others hold nodes"] = None
+    containers = [each for one in found for each in (one.spec.template.get("spec") or {}).get("containers") or ()]
+    words = "\n".join(str(word) for each in containers for word in each.get("args") or ())
+    told = dict(re.findall(rf"^--({'|'.join(SHARING)})[=\n](.+)$", words, re.MULTILINE))
+    made: dict[str, str] = {}
+    for option, value in told.items():
+        kind, (where, _, name) = SHARING[option], value.partition("/")
+        try:
+            there = (await reader.list(kind, Selection(where, fields=f"metadata.name={name}" if name else ""))).items
+        except Forbidden as error:
+            reader.notes[f"{value} can't be read, so it isn't known who else holds nodes: {error}"] = None
+            continue
+        made[option] = value
+        if dumped and not there:
+            how = f"kubectl get {kind.plural} -n {where} -o yaml"
+            reader.notes[f"the files hold no {kind.name} of {value}, so nobody holds a node by it ({how})"] = None
+    return made.get("maintenance-leases", ""), made.get("kured", "")
 
 
 def unseen(known: Snapshot) -> Iterator[str]:

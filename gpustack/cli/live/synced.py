@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from ...reconciler.shell.cluster import Kind
 
 Document = dict[str, Any]
-KINDS = ("NodePolicy", "DaemonSet")
+KINDS = ("NodePolicy", "DaemonSet", "Deployment")
 """Kinds of rendered objects that a plan depends on."""
 REVISION = "as-rendered"
 

@@ -8,9 +8,8 @@ crash, does not hit what replaced them (reconciler.md I11).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from itertools import pairwise
 
 from ...api import keys
 from ...api.pods import Pod
@@ -77,11 +76,6 @@ def enter(known: Snapshot, view: View, operation: Operation, act: Act) -> PatchN
     return move(known, view, operation, why, seconds=seconds, labels=labels, notes=notes, admits=admits, **changes)
 
 
-def following(operation: Operation) -> Act | None:
-    """The act after the one that OPERATION is at; None after the last, and for a part of an install."""
-    return next((after for done, after in pairwise(operation.acts) if done == operation.step), None)
-
-
 def act(known: Snapshot, view: View, operation: Operation) -> Progress:
     """How far the present act is, and what brings it on."""
     if operation.step == "mode":
@@ -97,15 +91,14 @@ def labels_lost(known: Snapshot, view: View, operation: Operation) -> PatchNode 
     lost: dict[str, str | None] = dict.fromkeys(labeller.paused_and_forgotten(known, view), "true")
     if policy and policy.uid == operation.policy and view.gpu and not own:
         lost |= labeller.missing(view, policy)
-    metadata = view.node.metadata
-    return PatchNode(view.name, metadata.uid, metadata.resourceVersion, "labels were lost", lost) if lost else None
+    return PatchNode(*view.seen, "labels were lost", lost) if lost else None
 
 
 def driven(known: Snapshot, view: View, operation: Operation) -> bool:
-    """Whether a driver is there to stay, where the node is to have one. That its DaemonSet is away just now, or no
-    longer for this node, makes no node work without: a driver pod that went proves nothing."""
+    """Whether a driver is there to stay, where the node is to have one. That its DaemonSet is away just now, was away
+    when the operation began, or is no longer for this node, makes no node work without: a pod that went is no proof."""
     pods = known.driver_pods.get(view.name, ())
-    wanted = operation.finish.daemonSet or view.uncovered
+    wanted = operation.finish.daemonSet or view.driver or view.uncovered
     return not wanted or any(pod.ready and not pod.terminating for pod in pods)
 
 
@@ -149,16 +142,18 @@ def _driver(known: Snapshot, view: View, operation: Operation) -> Progress:
     current = [pod for pod in pods if pod not in old and not pod.terminating]
     if not old and any(pod.ready for pod in current) and len(current) == len(pods):
         return DONE
-    if not old and (why := next((text for pod in current if (text := crashed(pod))), "")):
+    made = _starts(known, view, pods, current, ends=not old)
+    return replace(made, deletions=deletions, reason=refused or made.reason)
+
+
+def _starts(known: Snapshot, view: View, pods: Sequence[Pod], current: Sequence[Pod], *, ends: bool = True) -> Progress:
+    """What is missing until CURRENT, of the driver PODS, are ready, and whether a registry gives no answer, to this
+    node or any other. One that ends again and again has failed, where that counts."""
+    if ends and (why := next((text for pod in current if (text := crashed(pod))), "")):
         return Progress(failed=True, reason=why)
-    reason = refused or _driver_reason(known, view, pods, current)
-    return Progress(deletions=deletions, reason=reason, unanswered=_unanswered(known, view, current))
-
-
-def _unanswered(known: Snapshot, view: View, current: Sequence[Pod]) -> bool:
-    """Whether a registry gives no answer, to this node or any other."""
     newest = view.driver.newest if view.driver else ""
-    return any(unanswered(pod) and not had_by_another(known, newest, pod, view.admitted) for pod in current)
+    silent = any(unanswered(pod) and not had_by_another(known, newest, pod, view.admitted) for pod in current)
+    return Progress(reason=_driver_reason(known, view, pods, current), unanswered=silent)
 
 
 def _driver_reason(known: Snapshot, view: View, pods: Sequence[Pod], current: Sequence[Pod]) -> str:
@@ -265,10 +260,7 @@ def _install(known: Snapshot, view: View, operation: Operation) -> Progress:
             return Progress(reason=NO_DAEMON_SET.format(operation.finish.daemonSet))
         if not any(pod.ready and not pod.terminating for pod in pods):
             current = [pod for pod in pods if not pod.terminating and pod not in outdated(view, pods)]
-            if why := next((text for pod in current if (text := crashed(pod))), ""):
-                return Progress(failed=True, reason=why)
-            reason = _driver_reason(known, view, pods, current)
-            return Progress(reason=reason, unanswered=_unanswered(known, view, current))
+            return _starts(known, view, pods, current)
     if operation.target.mig:
         made = _mig(known, view, operation)
         if not made.done:

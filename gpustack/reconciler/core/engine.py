@@ -261,11 +261,8 @@ def _unledgered(known: Snapshot, view: View, operation: Operation) -> Looked:
 
 def _lost(view: View, why: str = "taken by an operation whose record is gone") -> PatchNode:
     """Our cordon without its record, or with one that is nobody's: give the node back (reconciler.md I4)."""
-    metadata = view.node.metadata
     return PatchNode(
-        view.name,
-        metadata.uid,
-        metadata.resourceVersion,
+        *view.seen,
         why,
         labels={keys.PHASE: None} if keys.PHASE in view.labels else {},
         annotations=dict.fromkeys(
@@ -313,9 +310,7 @@ def _idle(known: Snapshot, view: View, policy: NodePolicy) -> Looked:
     waits += [*edit.waits, *(health.reports(known, view) if view.gpu else ())]
     again = 60.0 if edit.waits else 300.0
     if edit:
-        metadata = view.node.metadata
-        why = ", ".join(edit.why)
-        patch = PatchNode(view.name, metadata.uid, metadata.resourceVersion, why, edit.labels, edit.annotations)
+        patch = PatchNode(*view.seen, ", ".join(edit.why), edit.labels, edit.annotations)
         return Looked([patch], waits=waits, uncovered=bare, again=again)
     if not view.gpu:
         return Looked(waits=waits, again=again)

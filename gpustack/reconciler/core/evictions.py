@@ -117,11 +117,6 @@ def blocked(known: Snapshot, view: View, policy: NodePolicy) -> str:
     return f"{check.blockers[0]}; its budget is ignored from {known.now + left:%Y-%m-%dT%H:%MZ} on"
 
 
-def now_due(known: Snapshot, left: Sequence[Pod]) -> list[Pod]:
-    """Those of LEFT whose eviction is to be asked for now."""
-    return [pod for pod in pods.longest_first(left) if askable(known, pod)]
-
-
 def askable(known: Snapshot, pod: Pod) -> bool:
     """Whether the eviction of POD may be asked for now: it was not told to end, and neither it nor, since one of its
     like was evicted, who makes it come again has to be left alone for a while."""

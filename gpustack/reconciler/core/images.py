@@ -114,8 +114,7 @@ def stands(pod: Pod) -> str:
 
 
 def unplaced(known: Snapshot, revision: str) -> str:
-    """Why the scheduler puts a driver pod of REVISION on no node, in its words; "" where it has a node for each. For
-    which node a pod is isn't looked at: that would have to be kept of every pod."""
+    """Why the scheduler puts a driver pod of REVISION on no node, in its words; "" where it has a node for each."""
     waiting = (pod for pod in known.driver_pods.get("", ()) if not (pod.terminating or outdated_by(pod, revision)))
     said = ((pod, each) for pod in waiting for each in pod.status.conditions if each.type == "PodScheduled")
     return next((f"{pod.key} is on no node" + _said(each.message) for pod, each in said if each.status == "False"), "")

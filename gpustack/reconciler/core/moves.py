@@ -70,9 +70,7 @@ def move(
     }
     annotations |= {**dict.fromkeys(made.annotated, "true"), **(notes or {})}
     return PatchNode(
-        view.name,
-        view.node.uid,
-        view.node.metadata.resourceVersion,
+        *view.seen,
         why,
         labels={**(labels or {}), keys.PHASE: made.phase},
         annotations={
@@ -179,9 +177,7 @@ def _end(
     removed = {keys.OPERATION, keys.RETRY, keys.REQUESTED, *operation.annotated}
     removed |= {keys.CORDONED} if view.annotations.get(keys.CORDONED) == operation.id else set()
     return PatchNode(
-        view.name,
-        view.node.uid,
-        view.node.metadata.resourceVersion,
+        *view.seen,
         f"{operation.kind} {last.outcome}" + (f": {last.reason}" if last.reason else ""),
         labels={keys.PHASE: None} if keys.PHASE in view.labels else {},
         annotations={

@@ -17,6 +17,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from itertools import pairwise
 
 import msgspec
 
@@ -226,8 +227,8 @@ def _evicting(known: Snapshot, view: View, operation: Operation, listed: Sequenc
         return _released(known, view, operation, why, failed=True, whose=evictions.in_the_way(known, left))
     if operation.emptySince is not None:
         return Step([move(known, view, operation, "a pod uses its GPUs again", emptySince=None)])
-    due, why = evictions.now_due(known, left), f"uses a GPU of {view.name}"
-    asked = [evictions.removal(known, view, operation, pod, why) for pod in due]
+    due, why = pods.longest_first(left), f"uses a GPU of {view.name}"
+    asked = [evictions.removal(known, view, operation, pod, why) for pod in due if evictions.askable(known, pod)]
     return Step([*asked], reason=evictions.leaves(known, left), again=5)
 
 
@@ -253,8 +254,7 @@ def _acting(known: Snapshot, view: View, operation: Operation) -> Step:
     if made.failed:
         return _failed(known, view, operation, made.reason)
     if made.done:
-        following = acting.following(operation)
-        if following:
+        if following := next((after for act, after in pairwise(operation.acts) if act == operation.step), None):
             return Step([acting.enter(known, view, operation, following)])
         limit = operation.finish.verifySeconds
         return Step([move(known, view, operation, "see that all is well", phase="Verifying", step="", seconds=limit)])

@@ -9,8 +9,7 @@ And it breaks one node after the other, each in a pool of its own and each tried
 nodes count that have failed at what a policy's rollout brings, whatever policy they belong to and whether they are
 tried again or not. It stays open until somebody looks or something else is rendered. New nodes do not count: they serve
 nobody, and their own troubles say nothing about nodes that work. Nor do faults of GPUs, which no roll-out has brought.
-What is not known (the DaemonSet controller is away, a DaemonSet is being made anew) is no new target and closes nothing
-(I23).
+What isn't known (the DaemonSet controller is away, a DaemonSet is made anew) is no new target and closes nothing (I23).
 """
 
 from __future__ import annotations

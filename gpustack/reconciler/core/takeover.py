@@ -58,8 +58,7 @@ def take_over(known: Snapshot, view: View, policy: NodePolicy) -> PatchNode:
     labels: dict[str, str | None] = {keys.UPGRADE_STATE: None} if state else {}
     phase = PHASES.get(state)
     if phase is None or not view.node.spec.unschedulable:  # somebody gave the node back, or it was not taken yet
-        metadata = view.node.metadata
-        return PatchNode(view.name, metadata.uid, metadata.resourceVersion, "the operator's keys", labels, drop)
+        return PatchNode(*view.seen, "the operator's keys", labels, drop)
     target = Target(revision=view.driver.newest if view.driver else "")
     operation = operation_for(known, view, policy, Due(("driver",), target))
     operation.cordon = view.annotations.get(keys.INITIAL_UNSCHEDULABLE) != "true"
@@ -93,6 +92,4 @@ def untaint(known: Snapshot, view: View, policy: NodePolicy) -> tuple[PatchNode 
         return None, ""
     if lacking := verify.problems(known, view, operation_for(known, view, policy, Due(("install",), Target()))):
         return None, f"the platform's taint stays until its GPUs are proved: {lacking[0]}"
-    metadata = view.node.metadata
-    why = "its GPUs are proved: no startup taint any more"
-    return PatchNode(view.name, metadata.uid, metadata.resourceVersion, why, taints=left), ""
+    return PatchNode(*view.seen, "its GPUs are proved: no startup taint any more", taints=left), ""

@@ -50,6 +50,11 @@ class View:
         return self.node.metadata.name
 
     @property
+    def seen(self) -> tuple[str, str, str]:
+        """The node in the version in which it was seen, for a write: its name, UID and resource version."""
+        return self.name, self.node.metadata.uid, self.node.metadata.resourceVersion
+
+    @property
     def labels(self) -> Mapping[str, str]:
         """The node's labels."""
         return self.node.metadata.labels

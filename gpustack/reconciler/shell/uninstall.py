@@ -53,10 +53,7 @@ def release_node(known: Snapshot, view: View, pods: Sequence[Pod] | None, *, kee
         annotations[keys.UPGRADES_ENABLED] = None
     if not labels and not annotations and unschedulable is None:
         return None
-    metadata = view.node.metadata
-    return PatchNode(
-        metadata.name, metadata.uid, metadata.resourceVersion, "uninstalled", labels, annotations, unschedulable
-    )
+    return PatchNode(*view.seen, "uninstalled", labels, annotations, unschedulable)
 
 
 def in_use(known: Snapshot, view: View, pods: Sequence[Pod] | None) -> str:

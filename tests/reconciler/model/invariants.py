@@ -255,7 +255,8 @@ def i17_proof(now: Moment) -> Iterator[str]:
         yield f"done with {wanted}, and the machine has {machine.geometry[0]}"
     # Whoever keeps the driver off a node wants none, or has one there that no pod of the stack tells of.
     kept_off = m.labels(now.before).get(f"{m.DEPLOY}driver", "") not in {"", "true", *PAUSES}
-    if not (machine.loaded or kept_off) and found["finish"].get("daemonSet"):
+    wants = found["finish"].get("daemonSet") or (policy is not None and policy.spec.driver is not None)
+    if not (machine.loaded or kept_off) and wants:
         yield "done, and no driver is loaded"
 
 
