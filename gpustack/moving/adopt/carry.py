@@ -25,10 +25,8 @@ OWN_HASH = re.compile(r"-[0-9a-f]{8,10}$")
 def carried(
     live: Iterable[Body], rendered: Mapping[str, Body], revisions: Iterable[Body]
 ) -> tuple[list[Body], dict[str, list[str]]]:
-    """The entries of `carried` for the LIVE DaemonSets, and by their names the fields that differ all the same.
-
-    A DaemonSet that isn't rendered differs by "".
-    """
+    """The entries of `carried` for the LIVE DaemonSets, and by their names the fields that differ all the same: "" of
+    one that isn't rendered."""
     entries, rolls = [], {}
     known = list(revisions)
     for body in live:

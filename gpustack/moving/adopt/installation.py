@@ -35,12 +35,9 @@ Sort = Literal["dropped", "open", "changed", "assumed", "sharing"]
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """What became of something that isn't simply carried over.
-
-    `dropped`: it is not in the policy, and WHY. `open`: somebody has to answer or decide. `changed`: the release that
-    the policy takes changes it. `assumed`: nothing said it, and the policy needs it. `sharing`: who says how GPUs are
-    shared.
-    """
+    """What became of something that isn't simply carried over. `dropped`: it is not in the policy, and WHY. `open`:
+    somebody has to answer or decide. `changed`: the policy's release changes it. `assumed`: nothing said it, and the
+    policy needs it. `sharing`: who says how GPUs are shared."""
 
     sort: Sort
     path: str
@@ -52,10 +49,8 @@ class Note:
 @dataclass
 class Installation:
     """`values` are the chart's, by the chart's names; `spec` has a policy's names: of custom resources, or of a policy.
-
-    `defaults`: who filled in what the custom resource lacks: its chart wrote it, or the operator did. `installed`: an
-    input installs the chart, whether it says any values or not.
-    """
+    `defaults`: who filled in what the custom resource lacks, its chart or the operator. `installed`: an input installs
+    the chart, whether it says any values or not."""
 
     values: Leaves = field(default_factory=dict)
     spec: Leaves = field(default_factory=dict)

@@ -183,16 +183,13 @@ def said(leaves: Leaves, *path: str) -> Any:
 
 
 def follow_the_release(made: Draft) -> None:
-    """Take out images that a chart filled in and nobody chose, where the policy is of another release than runs.
-
-    Whoever writes the driver's version into values has chosen it; a copy of all the chart's values has not.
-    """
+    """Take out images that a chart filled in and nobody chose, where the policy is of another release than runs. The
+    driver's version in values is chosen, but in a copy of all the chart's values."""
     installation, leaves = made.installation, made.leaves
     written_by_hand = [path for path, each in installation.values.items() if path[-1] == "version" and each.value]
     few = not installation.spec and len(written_by_hand) <= FEW
     every = [made.source] if made.source else [*chart.older(), *releases.names()]
-    labels = ("daemonsets", "labels")
-    for path in [each for each in leaves if each[:2] == labels and each[-1] == "helm.sh/chart"]:
+    for path in [each for each in leaves if each[:2] == ("daemonsets", "labels") and each[-1] == "helm.sh/chart"]:
         if made.source != made.release:
             del leaves[path]
     sections = {path[:-1] for path in leaves if path[-1] in PARTS and isinstance(path[-1], str)}

@@ -24,8 +24,7 @@ RECORD = "gpustack-migrate"
 class Act:
     """VERB on an object: BODY as it was seen (patch, delete), or as it is to be (apply). PATCH is a merge patch, of the
     SUBRESOURCE where one is named. `release` gives the nodes back (BODY is the stack's namespace), `save` writes the
-    items of the List BODY to the file that it is called after.
-    """
+    items of the List BODY to the file that it is called after."""
 
     verb: Literal["patch", "apply", "delete", "release", "save"]
     body: Body

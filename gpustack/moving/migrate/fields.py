@@ -11,11 +11,9 @@ from .seen import Seen, facts, space
 
 
 class Fields:
-    """The managed fields of what stands in the cluster for a render.
-
-    `manager` applies it. `lacking` are rendered objects of kinds that were looked at, the reconciler's aside, that it
-    hasn't applied; `former` are live ones that others have fields of. `known`: managed fields were seen at all.
-    """
+    """The managed fields of what stands in the cluster for a render. `manager` applies it. `lacking` are rendered
+    objects of kinds that were looked at, the reconciler's aside, that it hasn't applied; `former` are live ones that
+    others have fields of. `known`: managed fields were seen at all."""
 
     def __init__(self, seen: Seen, render: Render) -> None:
         self.seen, self.manager = seen, render.applies.manager if render.applies else str(facts()["by_hand"])

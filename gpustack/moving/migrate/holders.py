@@ -91,8 +91,7 @@ def _finalizers(meta: Body) -> tuple[list[str], list[str]]:
 @dataclass(frozen=True)
 class Way:
     """How the operator was installed: a key of `ways` in the data file, "" where nothing tells it; what holds it in
-    place, the nearest first; the release of Helm, "" without one; the namespace of its Secrets, "" for the operator's.
-    """
+    place, the nearest first; the release of Helm, "" without one; the namespace of its Secrets, unless it is theirs."""
 
     name: str
     holders: tuple[Holder, ...] = ()

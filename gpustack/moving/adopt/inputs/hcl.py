@@ -139,6 +139,8 @@ class Evaluator:
     def _expr_term(self, node: Node) -> Any:
         return self.of(next(trees(node)))
 
+    _interpolation = _expr_term
+
     def _literal_value(self, node: Node) -> Any:
         return json.loads(str(node.children[0]))
 
@@ -150,9 +152,6 @@ class Evaluator:
         if len(made) == 1 and not isinstance(parts[0], str):
             return made[0]
         return "".join(map(plain, made)).replace("$${", "${")
-
-    def _interpolation(self, node: Node) -> Any:
-        return self.of(next(trees(node)))
 
     def _heredoc_template(self, node: Node) -> str:
         head, *lines = str(node.children[0]).split("\n")
