@@ -21,7 +21,7 @@ from ...compiler import fleet
 from ...compiler.dist import HEADER
 from ...compiler.executor import Executor
 from ...compiler.fleet import Project, Source
-from ...compiler.stack import Stack
+from ...compiler.stack import Stack, stored_stack
 from ...gitops import FOLDER as OF_ENGINES
 from ...gitops import engines
 from ...model import GpustackError, InputError
@@ -44,6 +44,8 @@ if TYPE_CHECKING:
     from .policies import Spec
 
 
+MANY = 20
+"""Clusters of the base that are worth compiling what they share: then none of their policies is read the next time."""
 LINKS = 8
 """Links that may lead from one to the next."""
 BELOW = f"{common.POLICIES}/"
@@ -237,9 +239,8 @@ class Merged(Policies):
         from ...compiler import sources
 
         self._content = dict(content)
-        stamp = sources.stamp_of_layers(
-            (path.removeprefix(BELOW), content[path]) for path in sorted(content) if shared_by_many(path)
-        )
+        self._shared = sorted(filter(shared_by_many, content))
+        stamp = sources.stamp_of_layers((path.removeprefix(BELOW), content[path]) for path in self._shared)
         known: list[Source] = []
         fresh: list[Path] = []
         for path in filter(_is_policy, sorted(content)):
@@ -252,13 +253,20 @@ class Merged(Policies):
         with Executor(project.jobs, len(fresh), project.scheduler) as executor:
             self._write(project, fresh)
             more, _ = sources.read_sources(project, fresh, executor, lambda *_: None)
-        super().__init__(project, [*known, *more], same)
+            super().__init__(project, [*known, *more], same)
+            by_key: dict[str, list[Source]] = {}
+            for source in more:
+                by_key.setdefault(source.key, []).append(source)
+            for key, alike in by_key.items():
+                kept = stored_stack(key, project.store) or (self.stack(alike[0].name) if len(alike) >= MANY else None)
+                if kept and not any(finding.severity == "error" for finding in kept.findings):
+                    sources.remember(project, alike, executor)
 
     def _write(self, project: Project, paths: Iterable[Path]) -> None:
         """Write what is at PATHS, and what many clusters share."""
         wanted = {path.relative_to(project.root).as_posix() for path in paths}
         if wanted:
-            for path in [path for path in self._content if path in wanted or shared_by_many(path)]:
+            for path in [path for path in (*wanted, *self._shared) if path in self._content]:
                 target = project.root / path
                 target.parent.mkdir(parents=True, exist_ok=True)
                 target.write_bytes(self._content.pop(path))

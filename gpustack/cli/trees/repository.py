@@ -235,8 +235,8 @@ class Git:
             return set()
         if folder == "." and self._overlooked is not None:
             return self._overlooked
-        listed = self._listed("ls-files", "-v", "-z", "--full-name", "--", self.named(place) or ".")
-        hidden = {self.named(line[2:]) for line in listed if line[0] == "S" or line[0].islower()}
+        listed = self.ask("ls-files", "-v", "-z", "--full-name", "--", self.named(place) or ".")
+        hidden = set(map(self.named, re.findall(r"\0[a-zS] ([^\0]+)", f"\0{listed}")))  # none of a million, mostly
         self._overlooked = hidden if folder == "." else None
         return hidden
 

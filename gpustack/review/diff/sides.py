@@ -5,7 +5,6 @@ and differs where nothing else does). Clusters that were rendered from one effec
 clusters of 20 shapes are 20 comparisons. Only files whose content differs are ever parsed.
 """
 
-import hashlib
 import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -58,10 +57,8 @@ class Texts:
     known: dict[str, str] = field(default_factory=dict)
 
     def name(self, text: str) -> str:
-        """The name of TEXT, which is kept."""
-        named = hashlib.sha256(text.encode()).hexdigest()
-        self.known.setdefault(named, text)
-        return named
+        """The name of TEXT, which is kept: itself, the same object for equal ones."""
+        return self.known.setdefault(text, text)
 
     def __call__(self, name: str) -> str:
         return self.known[name]
