@@ -65,8 +65,7 @@ def settle() -> None:
 
     `python -m gpustack` looks there first, and so does a PYTHONPATH with an empty part. Our own home stays. Plugins of
     pydantic, which any installed distribution may bring, stay out too: to look for them is 20 ms. Garbage in cycles is
-    collected seldom, as nearly all that is made stays: with Python's thresholds that is a tenth of a cold render.
-    """
+    collected seldom, as nearly all that is made stays: with Python's thresholds that is a tenth of a cold render."""
     gc.set_threshold(200_000, 30, 30)
     home = Path(__file__).parents[2]
     with contextlib.suppress(OSError):

@@ -258,8 +258,7 @@ def challenges(header: str) -> dict[str, dict[str, str]]:
     """The parameters of each scheme in HEADER, by which a registry says how it wants to be told who asks.
 
     It is WWW-Authenticate (RFC 9110, 11.6.1): there may be several challenges in it, and a value stands in quotes or
-    not. All names are in small letters; of a scheme that comes twice it is the first.
-    """
+    not. All names are in small letters; of a scheme that comes twice it is the first."""
     by_scheme: dict[str, dict[str, str]] = {}
     said: dict[str, str] = {}
     position = 0

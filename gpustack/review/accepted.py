@@ -15,8 +15,7 @@ Listed = Sequence[AcceptanceSpec]
 
 def applied(impact: Impact, listed: Listed, today: datetime.date, used: Listed = ()) -> Impact:
     """IMPACT, with who accepts a finding at each that is accepted on the day TODAY. USED is what is merged already: it
-    was for the merge that brought it, and else whoever takes a change back could merge it again unseen.
-    """
+    was for the merge that brought it, and else whoever takes a change back could merge it again unseen."""
     fresh = [one for one in listed if one not in used]
     known = {(one.finding, one.before, one.after): one for one in fresh if one.last >= today}
     effects = []

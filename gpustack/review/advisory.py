@@ -21,8 +21,7 @@ from ..text.read import read
 
 Entry = tuple[str, str, list[str], list[str], str, bool]
 """What a form says: the vulnerability, a name, versions in words, the versions that mend it, a digest, and whether
-nobody knows yet that these versions are affected.
-"""
+nobody knows yet that these versions are affected."""
 Bounds = list[tuple[str, str]]
 _TERM = re.compile(r"(>=|<=|<|>|==?)\s*v?(\d[\w.+~-]*)")
 _NUMBER = r"v?(\d+(?:\.\d+)*)"
@@ -40,8 +39,7 @@ Facts = dict[str, Any]
 class Named(NamedTuple):
     """What the vulnerability ID is in: a COMPONENT of advisories.yaml, in one of RANGES until FIXED; or an image of the
     DIGEST. Without either it is what an advisory calls NAME, and no part of the stack. The advisory speaks of BRANCHES;
-    DOUBT: it doesn't know yet.
-    """
+    DOUBT: it doesn't know yet."""
 
     id: str
     name: str
@@ -71,8 +69,7 @@ def key_of(version: str) -> tuple[int, ...]:
 @functools.cache
 def ranges(text: str) -> list[Bounds]:
     """What TEXT says of versions, any of which it means: `vers:generic/>=1|<2|>=3|<4`, `<1.2 || >=2 <2.1`, or one of
-    what `bounds` reads. What comes before a version stands for it, and alone for none: no part runs one. ValueError.
-    """
+    what `bounds` reads. What comes before a version stands for it, and alone for none: no part runs one. ValueError."""
     if "||" in text:
         return [each for part in text.split("||") for each in ranges(part.strip())]
     listed = [part.strip() for part in text.partition("/")[2].split("|")] if text.startswith("vers:") else []
@@ -217,8 +214,7 @@ def _products(tree: dict[str, Any]) -> Iterator[tuple[str, Product | None]]:
 
 def _product(product: dict[str, Any], path: list[dict[str, Any]], names: list[str]) -> Product:
     """PRODUCT below the branches PATH, which have NAMES. NVIDIA's trees have the product in the last branch, and the
-    versions in its name; others have a branch for the versions, or tell both by an identifier.
-    """
+    versions in its name; others have a branch for the versions, or tell both by an identifier."""
     helper = product.get("product_identification_helper", {})
     purl = _PURL.match(" ".join(helper.get("purls", [helper.get("purl", "")])))
     cpe = re.sub(r"^cpe:(?:2\.3:|/)", "", helper.get("cpe", "")).split(":")
@@ -288,8 +284,7 @@ def _versions_of(said: Any) -> list[str]:
 
 def running(cluster: Cluster, references: Collection[str]) -> Iterator[tuple[str, str, str, list[str]]]:
     """What runs in CLUSTER, whose objects name the images REFERENCES: component, version ("" where nothing says it),
-    the path that says it, and the pools where it is a driver.
-    """
+    the path that says it, and the pools where it is a driver."""
     spec, drivers_of = cluster.spec, dict[tuple[str, str, str], list[str]]()
     for pool in (each for each in cluster.pools if each.workload == "container"):
         driver, key = pool.runs, ("driver", "", f"{pool.path}.driver.hostVersion")
@@ -319,8 +314,7 @@ def hits(
     cluster: Cluster, references: Mapping[str, str], name: str, named: list[Named]
 ) -> Iterator[tuple[Finding, Facts]]:
     """What of CLUSTER the advisory NAME is about, which has NAMED: an error for sure, a warning where it may be.
-    REFERENCES are the images that its objects name, with their digests, "" where nothing says it.
-    """
+    REFERENCES are the images that its objects name, with their digests, "" where nothing says it."""
     for part, version, path, pools in running(cluster, references):
         of_part = [each for each in named if each.component == part]
         found = ((each.id, affects(each, version)) for each in of_part)
@@ -354,8 +348,7 @@ def _found(facts: Facts, path: str, table: str, *, sure: bool) -> Finding:
 
 def in_table(named: Collection[Named], release: str, path: str, version: str) -> tuple[str, str]:
     """What RELEASE, or a newer one, has that none of NAMED is in, for VERSION of the component at PATH; and in words.
-    A driver of VERSION's branch where one is listed.
-    """
+    A driver of VERSION's branch where one is listed."""
     if any(each.component in BY_BRANCH for each in named):
         good = [each for each in drivers.listed_versions(release) if not any(affects(one, each) for one in named)]
         good = [each for each in good if each[:3] == version[:3]] or good

@@ -35,8 +35,7 @@ WORDS = 100
 class Drawing:
     """One GPU, or several that are cut alike: CAPTION says which, DETAIL what they hold.
 
-    `slices` is the number of memory slices; 0 where there is nothing to draw (a whole GPU, or an unknown geometry).
-    """
+    `slices` is the number of memory slices; 0 where there is nothing to draw (a whole GPU, or an unknown geometry)."""
 
     caption: str
     detail: str
@@ -135,8 +134,7 @@ def _spans(drawing: Drawing) -> Iterator[tuple[str, int]]:
 def svg(title: str, drawings: Sequence[Drawing], *, within: str = "") -> str:
     """DRAWINGS below one another, as an SVG document called TITLE.
 
-    WITHIN a page, ids begin with that word, and styles and patterns are the page's: `shared`, once.
-    """
+    WITHIN a page, ids begin with that word, and styles and patterns are the page's: `shared`, once."""
     body, top = "", MARGIN
     for drawing in drawings:
         text, bottom = _bar(drawing, top)
@@ -171,8 +169,7 @@ def _bar(drawing: Drawing, top: int) -> tuple[str, int]:
 
 def shared() -> str:
     """What the pictures of a page have in common. Browsers draw no pattern of a picture that is not displayed, so this
-    one is, and has no size.
-    """
+    one is, and has no size."""
     return part("shared", style=_style())
 
 

@@ -110,8 +110,7 @@ def descriptions() -> dict[str, str]:
 
 def object_changes(before: Mapping[str, str], after: Mapping[str, str]) -> dict[str, list[str]]:
     """Files of two renders that differ: removed, added, changed, those whose pods restart, and those that wait for
-    their pods to be deleted (OnDelete).
-    """
+    their pods to be deleted (OnDelete)."""
     changed = [path for path in before.keys() & after.keys() if before[path] != after[path]]
     workloads = ("daemonset-", "deployment-")
     pods = [path for path in changed if path.partition("/")[2].startswith(workloads)]

@@ -26,8 +26,7 @@ def effects(
     before: Ringed, after: Ringed, changed: Collection[str], now: datetime.datetime, specs: Mapping[str, Specs]
 ) -> Iterator[Effect]:
     """What is told of the rings BEFORE and AFTER, looked at NOW, where the clusters CHANGED render differently, whose
-    effective specs of both sides are SPECS.
-    """
+    effective specs of both sides are SPECS."""
     old, new = before[0], after[0]
     read = [[*(each.document for each in side.changes), side.document] for side in (old, new)]
     texts = [{each.file: each.text for each in documents if each} for documents in read]

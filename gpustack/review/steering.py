@@ -47,8 +47,7 @@ def steers(path: str) -> bool:
 
 def inert(path: str, out: str = "dist") -> bool:
     """Whether a change of the file PATH, from the project on, is judged elsewhere or can't steer anything. OUT is the
-    rendered folder, all of which must be what policies render to.
-    """
+    rendered folder, all of which must be what policies render to."""
     if path.startswith(f"{out}/"):
         return True
     return _text(path) == ROUTINE or (_visible(path) and bool(_JUDGED.fullmatch(path)) and not steers(path))
@@ -71,8 +70,7 @@ def _text(path: str) -> int | None:
 
 def around(path: str) -> bool:
     """Whether the file PATH, in a folder above the project (../), is where something that steers it may be: right in
-    such a folder, in a hidden one there, or in one of CI. All else there is other people's.
-    """
+    such a folder, in a hidden one there, or in one of CI. All else there is other people's."""
     if not path.startswith("../"):
         return False
     first, _, rest = _from_above(path).partition("/")

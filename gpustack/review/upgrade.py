@@ -32,8 +32,7 @@ driver, release."""
 
 def concerned(cluster: Cluster, asked: Asked, named: Collection[str]) -> list[Pool]:
     """The node pools of CLUSTER that ASKED is about: those NAMED, else all whose system it is a version of, else all.
-    Raises InputError for a name that isn't there.
-    """
+    Raises InputError for a name that isn't there."""
     there = {pool.name: pool for pool in cluster.pools}
     if lacking := [name for name in named if name not in there]:
         what, remedy = f"no node pool is called {lacking[0]!r}", f"there are: {', '.join(there) or 'none'}"
@@ -83,8 +82,7 @@ def _filled(tree: Tree) -> Tree:
 @dataclass(frozen=True, slots=True)
 class Answers:
     """What is known about the upgrade that ASKED names, of the pools NAMED, to the cluster AFTER. LOCKED has the images
-    that a registry was seen to have (images.lock), LOOKED what else somebody has seen (`kind` in upgrades.yaml).
-    """
+    that a registry was seen to have (images.lock), LOOKED what else somebody has seen (`kind` in upgrades.yaml)."""
 
     asked: Asked
     named: Collection[str]

@@ -204,8 +204,7 @@ def _images(values: Mapping[str, Any], version: str, path: str = "") -> Iterator
 
 def as_data(found: Vendor) -> str:
     """The beginnings of the data file of the chart's release, as the difference to the base. What documents alone say
-    (date, ranges, notes) is left to whoever looks at each line.
-    """
+    (date, ranges, notes) is left to whoever looks at each line."""
     version, known = found.chart.version, releases.written(found.base)["images"].items()
     entries = {section: str(name) for name, entry in known for section in entry["in"]}
     images: dict[str, dict[str, Any]] = {}

@@ -22,8 +22,7 @@ Changes = Mapping[str, Sequence[ObjectChange]]
 @dataclass(frozen=True)
 class Step:
     """Clusters that the version NEW renders and OLD did, "" where nothing said which. For each the files that are as
-    NEW alone makes them. `failed` says why nobody knows.
-    """
+    NEW alone makes them. `failed` says why nobody knows."""
 
     old: str
     new: str

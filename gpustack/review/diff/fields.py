@@ -62,8 +62,7 @@ QUANTITIES = {"requests", "limits", "capacity", "hard", "sizeLimit", "storage"}
 
 def changes(before: Any, after: Any, own: OwnKind | None = None) -> list[FieldChange]:
     """The changes that make AFTER of BEFORE, in the order of the paths in AFTER. OWN is the
-    kind of both where it is one of the user's: it says by what the items of its lists are known.
-    """
+    kind of both where it is one of the user's: it says by what the items of its lists are known."""
     return list(_value((), before, after, own, quantity=False))
 
 
@@ -132,8 +131,7 @@ def _list(path: Path, before: list[Any], after: list[Any], own: OwnKind | None) 
 
 def key_of(path: Path, *lists: Sequence[Any], said: tuple[str, ...] | None = None) -> tuple[str, ...] | None:
     """The fields by which the items of LISTS, at PATH, are known; None where nothing tells them apart. SAID is what the
-    kind's definition says.
-    """
+    kind's definition says."""
     name = path[-1] if path and isinstance(path[-1], str) else ""
     if not any(lists):
         return None

@@ -22,8 +22,7 @@ LAST = 9
 @dataclass(frozen=True)
 class Group:
     """Changes that the same clusters have, in the order of the objects. `by` says who made them, where that was no
-    policy.
-    """
+    policy."""
 
     clusters: tuple[str, ...]
     changes: tuple[ObjectChange, ...]
@@ -44,8 +43,7 @@ def group(by_cluster: Mapping[str, Sequence[ObjectChange]], own: Mapping[str, Ow
     """The changes of all clusters, each once; groups of the lowest tier and with the most clusters first.
 
     Clusters that have the very same changes should share one list object: it is looked at once. OWN are the names that
-    are marked in the changes of each; those that all clusters of a group have in common are written out.
-    """
+    are marked in the changes of each; those that all clusters of a group have in common are written out."""
     shared: dict[int, tuple[Sequence[ObjectChange], list[str]]] = {}
     for cluster, changes in by_cluster.items():
         shared.setdefault(id(changes), (changes, []))[1].append(cluster)

@@ -23,8 +23,7 @@ class Identity(NamedTuple):
     """Which object. `namespace` is "" for none.
 
     `engine` is the GitOps engine whose own object it is, "" for what is applied to the cluster: the two never meet, and
-    may have one name.
-    """
+    may have one name."""
 
     group: str
     kind: str
@@ -65,8 +64,7 @@ class ObjectChange:
 
     `was` names the object that one was renamed from. `moved` are the files before and after, where they differ. `old`
     and `new` are the whole object of either side, for who asks what the change means; `tier` is what it may do, once
-    that is judged (review/impact). They are not part of the change.
-    """
+    that is judged (review/impact). They are not part of the change."""
 
     what: Kind
     identity: Identity

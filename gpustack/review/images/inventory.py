@@ -35,8 +35,7 @@ T = TypeVar("T", Use, System, str)
 @dataclass(frozen=True, slots=True)
 class Found:
     """An image of one cluster. `source` is `reference` unless that is a mirror's. `platforms` are those of the nodes
-    that need it, as far as the policy says it.
-    """
+    that need it, as far as the policy says it."""
 
     reference: str
     source: str
@@ -118,8 +117,7 @@ def _having(seen: Iterable[tuple[str, Iterable[T]]]) -> dict[T, tuple[str, ...]]
 
 def source_of(reference: str, registry_map: Mapping[str, str], known: Iterable[str]) -> str:
     """The image that REFERENCE is a mirror of, by REGISTRY_MAP and the references KNOWN to the policy; itself where it
-    isn't one.
-    """
+    isn't one."""
     names = {images.repository(each) for each in known}
     for prefix in sorted(registry_map):
         mirror = registry_map[prefix].rstrip("/")
@@ -132,8 +130,7 @@ def source_of(reference: str, registry_map: Mapping[str, str], known: Iterable[s
 
 def systems(source: str, spec: ClusterPolicySpec, known: Iterable[str]) -> tuple[System, ...]:
     """The systems of SPEC that the driver image SOURCE was built for; none where it isn't one of the references KNOWN
-    with the suffix of a system.
-    """
+    with the suffix of a system."""
     tagged = source.partition("@")[0]
     suffixes = {tagged[len(each) + 1 :] for each in known if tagged.startswith(f"{each}-")}
     built = set[System]()

@@ -40,8 +40,7 @@ class Locked:
 
 def key_of(reference: str) -> str:
     """How REFERENCE stands in the file: its tag without the digest that a lock put behind it, so that the tag is looked
-    up anew. Where there is a digest alone, that is it.
-    """
+    up anew. Where there is a digest alone, that is it."""
     return reference.partition("@")[0] if images.tag_of(reference) else reference
 
 
@@ -124,8 +123,7 @@ class Difference:
 
 def compare(before: Mapping[str, Locked], needed: Iterable[str], now: Mapping[str, Locked]) -> Difference:
     """What differs between the lock BEFORE and the images NEEDED; NOW is what registries say of those that were asked
-    for.
-    """
+    for."""
     wanted = set(needed)
     moved = {name for name, locked in before.items() if name in now and now[name] != locked}
     return Difference(*(tuple(sorted(names)) for names in (wanted - before.keys(), before.keys() - wanted, moved)))

@@ -59,8 +59,7 @@ def whole(leaf: Leaf, least: int, most: int) -> bool:
 
 def pace(leaf: Leaf) -> bool:
     """Whether something is scraped often enough to be seen, near what was, and answers before it is scraped again.
-    Where nothing is said any more, it is as often as Prometheus has it, which isn't known here.
-    """
+    Where nothing is said any more, it is as often as Prometheus has it, which isn't known here."""
     if leaf.new is None:
         return False
     between, answer = (seconds(leaf.news.get((*leaf.path[:-1], key))) for key in SCRAPED)
@@ -89,8 +88,7 @@ def reconciled(leaf: Leaf) -> bool:
 
 def synced(leaf: Leaf) -> bool:
     """Whether an engine looks often enough, and a quarter as often as it did, to twice. One that is new has nothing to
-    be held against.
-    """
+    be held against."""
     old, new = seconds(leaf.old), seconds(leaf.new)
     first = ("gitops", "engine") not in leaf.olds
     return reconciled(leaf) and new is not None and (first or old is None or old * LEAST <= new <= old * MOST)
@@ -169,16 +167,14 @@ def deadline(leaf: Leaf) -> bool:
 
 def some(leaf: Leaf) -> bool:
     """Whether there are half as many copies as there were, and no more than a cluster bears: 10, or four times what
-    there were, and 100 at most. One is the default.
-    """
+    there were, and 100 at most. One is the default."""
     old, new = leaf.old if type(leaf.old) is int else 1, 1 if leaf.new is None else leaf.new
     return type(new) is int and max(Fraction(1), old * LEAST) <= new <= min(100, max(10, old * MOST))
 
 
 def grace(leaf: Leaf) -> bool:
     """Whether a program that ends has time for it: half of what it had (30 seconds, where nothing is said), and an hour
-    at most.
-    """
+    at most."""
     old = leaf.old if type(leaf.old) is int else 30
     new = 30 if leaf.new is None else leaf.new
     return type(new) is int and max(1, min(old, 3600) // 2) <= new <= 3600
@@ -186,8 +182,7 @@ def grace(leaf: Leaf) -> bool:
 
 def shares(leaf: Leaf) -> bool:
     """Whether a GPU, or an instance of MIG, has a usual number of shares: four times what it had at most, and SHARES at
-    most where it had none. That there are fewer is told by what nodes advertise.
-    """
+    most where it had none. That there are fewer is told by what nodes advertise."""
     old = leaf.old if type(leaf.old) is int else SHARES // MOST
     return leaf.new is None or (type(leaf.new) is int and leaf.new <= max(old * MOST, MOST))
 
@@ -251,8 +246,7 @@ def _earlier(alert: known.Alert, key: str, old: Any, new: Any) -> bool:
 
 def _counted_as_much(leaf: Leaf, alert: known.Alert, pool: str) -> bool:
     """Whether nodes of POOL are counted with as many as before. One of which something is said is counted by itself:
-    then one node here and one there are no longer two, and 5 percent of all may be fewer of each.
-    """
+    then one node here and one there are no longer two, and 5 percent of all may be fewer of each."""
     there, here = (any(path[2:5] == (alert.name, "perPool", pool) for path in side) for side in (leaf.olds, leaf.news))
     if alert.over != "cluster" or not pool or there == here:
         return True

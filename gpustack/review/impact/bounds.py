@@ -48,8 +48,7 @@ def nothing_more(leaf: Leaf) -> bool:
 
 def referenced(leaf: Leaf) -> bool:
     """Whether nothing more is mounted of an object that was there: each key is a file, of which only the name is in
-    the policy. What names an object that is new is judged itself.
-    """
+    the policy. What names an object that is new is judged itself."""
     if leaf.path[-1] == "keys":
         return leaf.old is None or nothing_less(replace(leaf, old=leaf.new, new=leaf.old))
     if len(leaf.path) > 1 or not isinstance(leaf.old, list):
@@ -68,8 +67,7 @@ def stays_kata(leaf: Leaf) -> bool:
 
 def pods_still_start(leaf: Leaf) -> bool:
     """Whether pods that ask for several shares of a GPU start as they did, or the pool is new. Of MPS none ever did,
-    unless the policy said so.
-    """
+    unless the policy said so."""
     off = leaf.old is False if "mps" in leaf.path else leaf.old is not True
     on = leaf.new is not False if "mps" in leaf.path else leaf.new is True
     return not (off and on) or not _pool_stays(leaf)
@@ -125,8 +123,7 @@ def _nodes(limit: Any, size: Any) -> int | None:
 
 def fewer_or_said(leaf: Leaf) -> bool:
     """Whether a limit is lower, or a pool's own for the first time: what was the cluster's is compared where it is
-    rendered. Of a new pool it is no more than the cluster's.
-    """
+    rendered. Of a new pool it is no more than the cluster's."""
     if leaf.old is not None or _pool_stays(leaf):
         return leaf.old is None or fewer(leaf)
     names = {leaf.path[-1], {"maxParallel": "maxParallelUpgrades"}.get(leaf.path[-1])}
@@ -150,8 +147,7 @@ def kept_longer(leaf: Leaf) -> bool:
 
 def kept_longer_or_said(leaf: Leaf) -> bool:
     """Whether something is kept for longer, or a pool says it for the first time: what was the cluster's is compared
-    where it is rendered. Of a new pool it is no less than the cluster's.
-    """
+    where it is rendered. Of a new pool it is no less than the cluster's."""
     if leaf.old is not None or _pool_stays(leaf):
         return leaf.old is None or kept_longer(leaf)
     return kept_longer(replace(leaf, old=leaf.news.get(("reconciler", leaf.path[-1]), 0)))
@@ -187,8 +183,7 @@ def says_whose(leaf: Leaf) -> bool:
 
 def for_a_server(leaf: Leaf) -> bool:
     """Whether a label of a ServiceMonitor is a plain one, as Prometheus selects by: a key with a domain is a program's,
-    which may remove or pass over what has it.
-    """
+    which may remove or pass over what has it."""
     plain = "/" not in leaf.path[-1] and bool(_PLAIN.fullmatch(str(leaf.new)))
     return leaf.new is None or plain or says_whose(leaf)
 
@@ -207,8 +202,7 @@ def bounded(toleration: Any) -> bool:
 def own_series(leaf: Leaf) -> bool:
     """Whether a rule records under a name that nobody else's series has: with levels, as recorded ones are named, and
     at a level that isn't of words alone of which common sets of rules make theirs. What a series is of doesn't matter:
-    whoever scales by GPUs records those of GPUs at the same levels.
-    """
+    whoever scales by GPUs records those of GPUs at the same levels."""
     name = str(leaf.new)
     if leaf.old is not None or not re.fullmatch(r"[a-zA-Z_]\w*:[\w:]*\w", name):
         return False
@@ -224,8 +218,7 @@ def operators_text(leaf: Leaf) -> bool:
 
 def valued(leaf: Leaf, ways: Sequence[Mapping[str, Sequence[Any]]]) -> bool:
     """Whether the change is one of WAYS, which list values of `old` and `new`, or under `old_but` and `new_but` those
-    that it isn't.
-    """
+    that it isn't."""
 
     def listed(side: str, values: Sequence[Any]) -> bool:
         value = getattr(leaf, side.removesuffix("_but"))

@@ -109,8 +109,7 @@ def foreign(subject: Subject) -> Iterator[tuple[ObjectChange, Judged]]:
 
 def tier_of(subject: Subject, change: ObjectChange) -> int:
     """The tier of CHANGE, by itself. A component's object has that of the policy's fields, and is planned where those
-    are routine and the object isn't of a kind that is known to be.
-    """
+    are routine and the object isn't of a kind that is known to be."""
     if subject.whole == "gone":
         return OUTAGE
     if subject.foreign(change):
@@ -164,8 +163,7 @@ VERSIONS = {("release",), ("cluster", "kubernetesVersion")}
 
 def told(subject: Subject) -> Iterator[Step]:
     """The fields of the policy that change, each fact once: of an item that is new or gone not its name, which stands
-    in the path of what else it says; nor versions that rules of their own tell.
-    """
+    in the path of what else it says; nor versions that rules of their own tell."""
     back = {new for _, _, new, _ in versions.backwards(subject)}  # IMP703
     for step in subject.steps:
         *inside, key = step.leaf.path
@@ -191,8 +189,7 @@ THEN = {
 
 def pod_rules(leaf: Leaf) -> Iterator[str]:
     """The rules that are new or have another place among the others, those that delete first; then those that go. Of
-    one that stands twice the first counts.
-    """
+    one that stands twice the first counts."""
     old, new = ({text(each): each for each in side or ()} for side in (leaf.old, leaf.new))
     before, after = [each for each in old if each in new], [each for each in new if each in old]
     turns = dict.fromkeys(new, "new")

@@ -42,8 +42,7 @@ class Pair(NamedTuple):
 
 def counted(pool: Pool, other: Pool) -> PoolCapacity:
     """What nodes of POOL advertise. Where it doesn't say how many GPUs a node has, they are as many as in the OTHER,
-    and one where neither says it: a number that is left out is no less and no more than it was.
-    """
+    and one where neither says it: a number that is left out is no less and no more than it was."""
     if pool.said.gpusPerNode is not None:
         return pool.capacity
     said = pool.said.model_copy(update={"gpusPerNode": other.said.gpusPerNode or 1})
@@ -139,8 +138,7 @@ def sharing_changes(subject: Subject) -> Iterator[Hit]:
 def same_nodes(subject: Subject) -> Iterator[Pair]:
     """The pools of both sides that may have the same nodes: by their labels, whatever they are called. A pool that
     stays as it is has the nodes that it had; one that selects others may have those of any. Where a side has none, all
-    nodes are one.
-    """
+    nodes are one."""
     if subject.before is None or subject.after is None or subject.before is subject.after:
         return
     before, after = (resolve(side).nodes for side in (subject.before, subject.after))

@@ -112,8 +112,7 @@ def labels_grow(subject: Subject) -> Iterator[Hit]:
 
 def labels(spec: ClusterPolicySpec | None, metrics: Listed) -> int:
     """How many labels a series of a GPU has, of an exporter that serves METRICS and is scraped as SPEC says; a MIG
-    instance has two more.
-    """
+    instance has two more."""
     honored = bool(spec and spec.dcgmExporter.serviceMonitor.honorLabels)
     return len(dcgm.series_labels(honored=honored) | metrics.labels)
 

@@ -39,8 +39,7 @@ def _lands(pool: Pool, spec: Mapping[str, Any]) -> bool:
 
 def _has(pool: Pool, component: str) -> bool:
     """Whether nodes of POOL get the label for COMPONENT, one that their workload has: not the MIG manager's where GPUs
-    can't be cut (operator.md 2.2). A driver is for those that don't bring theirs.
-    """
+    can't be cut (operator.md 2.2). A driver is for those that don't bring theirs."""
     if component == "mig-manager":
         return pool.product is None or pool.product.mig_capable
     return component != "driver" or pool.driver is not None
@@ -68,8 +67,7 @@ def told(number: Range | None) -> str:
 
 def of(spec: ClusterPolicySpec | None, body: Body | None) -> Range | None:
     """On how many nodes pods of the DaemonSet BODY are, as far as the policy says it. None for one that doesn't ask for
-    nodes with a GPU: those of the rest of the cluster are in no policy.
-    """
+    nodes with a GPU: those of the rest of the cluster are in no policy."""
     selector = mapping(pod(body).get("nodeSelector"))
     if not any(str(key).startswith(keys.NVIDIA) for key in selector):
         return None
@@ -79,8 +77,7 @@ def of(spec: ClusterPolicySpec | None, body: Body | None) -> Range | None:
 
 def kept(before: ClusterPolicySpec | None, after: ClusterPolicySpec | None, body: Body | None) -> Range | None:
     """On how many nodes pods of the DaemonSet BODY are that some pool has afterwards as well: those of a pool that goes
-    are managed by nobody, so nothing new reaches them.
-    """
+    are managed by nobody, so nothing new reaches them."""
     if before is None or after is None or of(before, body) is None:
         return of(before, body)
     names = {pool.name for pool in after.nodePools}

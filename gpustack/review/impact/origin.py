@@ -60,8 +60,7 @@ class Step(NamedTuple):
 
 class Like(NamedTuple):
     """What the cluster of the base says that a new one is most like: its VALUES, its FACTS as far as they are known
-    together, and the sections in which the new one differs in what isn't green anyway: none of these is known.
-    """
+    together, and the sections in which the new one differs in what isn't green anyway: none of these is known."""
 
     values: Leaves
     facts: Set[Fact]
@@ -70,8 +69,7 @@ class Like(NamedTuple):
     @classmethod
     def of(cls, there: ClusterPolicySpec, here: ClusterPolicySpec) -> Self:
         """What THERE says, held against HERE. Tolerations are known where no pool has another taint, objects where no
-        guard is missing.
-        """
+        guard is missing."""
         olds, news = said(there), said(here)
         differ = [leaf for leaf in changed(olds, news) if leaf.path[:2] not in OWN_FACTS]
         tiers = [table.tier_of(table.policy(), leaf, new=leaf.new is not None) for leaf in differ]
@@ -91,8 +89,7 @@ class Like(NamedTuple):
 
     def has(self, body: Mapping[str, Any], spec: ClusterPolicySpec) -> bool:
         """Whether it brings BODY along, as SPEC does, with all that names it there: an object that nothing reads in one
-        cluster is news where something does.
-        """
+        cluster is news where something does."""
         return ((), placed(body, spec)) in self.facts and naming(body, spec) <= self.facts
 
 
@@ -105,8 +102,7 @@ def _section(path: Path) -> Path:
 class Fleet:
     """What other clusters say: the SPECS of the base, each once. DESTINATIONS, and how many clusters have each; by
     installation of an engine, how its clusters are SPELLED. PINS are images and digests that images.lock has, and those
-    of the base.
-    """
+    of the base."""
 
     specs: Sequence[ClusterPolicySpec] = ()
     destinations: Mapping[tuple[str, ...], int] = field(default_factory=dict)
@@ -131,8 +127,7 @@ class Fleet:
 
     def chosen(self, leaf: Leaf) -> bool:
         """Whether LEAF brings a digest of an image that neither images.lock nor a cluster of the base has for that
-        repository: what is behind it is up to whoever chose it, whatever version stands beside it.
-        """
+        repository: what is behind it is up to whoever chose it, whatever version stands beside it."""
         if leaf.path[:2] == ("cluster", "imageDigests"):
             return leaf.new is not None and (leaf.path[-1], str(leaf.new)) not in self.pins
         fresh = pinned(str(leaf.new)) - pinned(str(leaf.old))
@@ -146,8 +141,7 @@ class Fleet:
 
     def like(self, spec: ClusterPolicySpec) -> Like | None:
         """What the one cluster of the base says that SPEC, of a new one, is most like; None where there is none. What
-        several clusters say, each in its own place, isn't known together.
-        """
+        several clusters say, each in its own place, isn't known together."""
         if id(spec) not in self._like:
             news = changed(default_values(spec), said(spec))
             red = [leaf for leaf in news if table.tier_of(table.policy(), leaf, new=True) <= OUTAGE]
@@ -187,8 +181,7 @@ def spelled(spec: ClusterPolicySpec | None) -> tuple[tuple[str, ...], str]:
 
 def said(spec: ClusterPolicySpec) -> Leaves:
     """All values of SPEC, but for the objects that it brings along, which are judged themselves, and what hosts are not
-    asked for.
-    """
+    asked for."""
     values = spec.model_dump(mode="json", exclude_none=True)
     values.pop("extraObjects", None)
     places: dict[Path, Any] = {("carried", each.name): each for each in spec.carried}
@@ -230,8 +223,7 @@ def _guards(like: Like | None, news: Leaves) -> Leaves:
 
 def _filled(olds: Leaves, news: Leaves) -> tuple[Leaves, Leaves]:
     """Both with gpustack's own defaults of the sections and items that one of them has: what comes or goes with those
-    is not a change where it is the default.
-    """
+    is not a change where it is the default."""
     held: dict[Path, Any] = {}
     for path in {path[:2] for path in (*olds, *news)}:
         for rule in own.rules():
@@ -316,8 +308,7 @@ def naming(body: Mapping[str, Any], spec: ClusterPolicySpec) -> set[Fact]:
 
 def names(body: Mapping[str, Any], spec: ClusterPolicySpec) -> set[Name]:
     """The names that BODY, which SPEC brings along, may have once it is rendered: without a namespace, or with that of
-    the cluster, where it says none.
-    """
+    the cluster, where it says none."""
     meta, group = body["metadata"], str(body["apiVersion"]).rpartition("/")[0]
     own = str(meta.get("namespace") or "")
     spaces = {own, own or spec.cluster.namespace}
@@ -326,8 +317,7 @@ def names(body: Mapping[str, Any], spec: ClusterPolicySpec) -> set[Name]:
 
 def words(spec: ClusterPolicySpec) -> set[str]:
     """Every text that SPEC says, but for the names that its own objects have themselves: whoever reads a ConfigMap
-    names it in one of them.
-    """
+    names it in one of them."""
     collected = texts(list(said(spec).values()))
     for body in spec.extraObjects:
         parts = WORDS if body["kind"] in CONTENT else QUOTED

@@ -27,8 +27,7 @@ class Hit:
 
     `nodes` is on how many nodes, None where that isn't known or has no meaning. It stands apart so that the effects of
     many clusters can be told as one. `remedy` replaces what the rule's page says. `tier` is the one that holds here, of
-    those that the rule names; None for the first of them. `about` are the objects where it is about several.
-    """
+    those that the rule names; None for the first of them. `about` are the objects where it is about several."""
 
     where: str
     what: str
@@ -51,8 +50,7 @@ class Page:
 @dataclass(frozen=True)
 class Rule:
     """A registered rule. `tiers` are those that its hits may have; the first is that of a hit that says none. With
-    `parts` it has nothing to say of a cluster that comes or goes as a whole.
-    """
+    `parts` it has nothing to say of a cluster that comes or goes as a whole."""
 
     id: str
     tiers: tuple[int, ...]

@@ -25,8 +25,7 @@ KNOWN = "known"
 class Entry:
     """Fields, of TIER within their bounds; the BOUNDS, each with the tier out of it; that of a new cluster; and WHY it
     matters, where a reviewer couldn't know. A GUARD keeps workloads from something: of a new cluster it is held against
-    what another one says.
-    """
+    what another one says."""
 
     path: Path
     tier: int
@@ -92,8 +91,7 @@ def guard(kind: str) -> bool:
 
 def named_in(names: str, name: str) -> bool:
     """Whether NAME is in the list NAMES: `alerts` of common sets of rules, in whatever case; `namespaces` for GPUs,
-    into which nobody else's programs look; ConfigMaps that programs read (`read_by_name`).
-    """
+    into which nobody else's programs look; ConfigMaps that programs read (`read_by_name`)."""
     patterns = _data.load("tiers")[names]
     if names == "alerts":
         name, patterns = name.lower(), [pattern.lower() for pattern in patterns]

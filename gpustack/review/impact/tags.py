@@ -31,8 +31,7 @@ def split(reference: str) -> tuple[str, str]:
 
 def version(leaf: Leaf) -> bool:
     """Whether it is a number of a version: no digest, and no tag that moves by its name. Precompiled drivers are
-    published by branch.
-    """
+    published by branch."""
     places = {leaf.path[:-1], leaf.path[-2:-1]}
     branch = any(leaf.news.get((*place, "usePrecompiled")) is True for place in places)
     strings = isinstance(leaf.new, str) and isinstance(leaf.old, (str, type(None)))
@@ -95,16 +94,14 @@ def of_a_digest(leaf: Leaf) -> bool:
 
 def moves(image: str, policy: Any) -> bool:
     """Whether what a container of IMAGE runs is what its registry has when it starts: pulled each time, without digest.
-    Kubernetes pulls so by default where the tag is latest, or none is said.
-    """
+    Kubernetes pulls so by default where the tag is latest, or none is said."""
     return "@" not in image and (policy == "Always" or (not policy and split(image)[1] in ("", "latest")))
 
 
 def fixed(tag: str, was: str = "", name: str = "", *, branch: bool = False) -> bool:
     """Whether TAG is of one version: it begins with its numbers, as many as it WAS of (else two), and says nowhere that
     it follows something. What it says behind them, if anything, is what it said before, or what releases have of the
-    image or section of NAME: anything else is another build, of whoever. BRANCH: one number may do.
-    """
+    image or section of NAME: anything else is another build, of whoever. BRANCH: one number may do."""
     parts = _numbers(tag)
     before = _numbers(was)
     least = 1 if branch else len(before[0]) if before else 2
