@@ -19,10 +19,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypeVar
 
 if TYPE_CHECKING:
     import datetime
+
+K = TypeVar("K")
+V = TypeVar("V")
 
 Body = dict[str, Any]
 """A Kubernetes object, or a part of one, as plain data: str, int, float, bool, list and dict; never None."""
@@ -184,6 +187,14 @@ def dotted(path: Iterable[object]) -> str:
         else:
             text += f'["{step}"]'
     return text
+
+
+def grouped(pairs: Iterable[tuple[K, V]]) -> dict[K, list[V]]:
+    """The values of PAIRS by their keys; keys, and the values of each, in the order in which they come."""
+    by_key = dict[K, list[V]]()
+    for key, value in pairs:
+        by_key.setdefault(key, []).append(value)
+    return by_key
 
 
 def few(words: Sequence[str], most: int, between: str = ", ") -> str:

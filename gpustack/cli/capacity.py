@@ -36,9 +36,9 @@ def run(options: argparse.Namespace) -> int:
         print(as_json({"version": 2, "clusters": documents, "total": totals_data(fleet)}))
         return 0
     for name, pools, served in clusters:
-        print("\n".join([name, *lines(pools, served), *totals_lines("total", totals(pools))]), end="\n\n")
+        print("\n".join([name, *lines(pools, served), *totals_lines(totals(pools))]), end="\n\n")
     if len(clusters) > 1:
-        print("\n".join([f"{len(clusters)} clusters", *totals_lines("total", fleet)]))
+        print("\n".join([f"{len(clusters)} clusters", *totals_lines(fleet)]))
     return 0
 
 
@@ -92,12 +92,12 @@ def ranged(count: Range | None) -> str:
     return str(low) if low == high else f"{low} to {high}"
 
 
-def totals_lines(title: str, sums: Totals) -> Iterator[str]:
+def totals_lines(sums: Totals) -> Iterator[str]:
     """What all pools advertise together. A name that stands for several things has a line for each."""
     rows = [(f"{name} ({one.unit})" if len(every) > 1 else name, one) for name, every in sums.items() for one in every]
     width = max((len(name) for name, _ in rows), default=0)
     if rows:
-        yield f"  {title}"
+        yield "  total"
     for name, total in rows:
         pools = few(total.without, 3)
         beside = "" if not total.without else f" ({pools})" if total.known is None else f", beside what {pools} has"

@@ -46,20 +46,14 @@ def used(project: Project, words: Sequence[str], progress: Progress) -> tuple[li
     from ..review.images import inventory
 
     known: dict[str, list[Found]] = {}
-    first: dict[str, Source] = {}
     parsed: dict[str, Body] = {}
     sources = fleet.compiled(project, common.select(words), progress)
     for source in sources:
-        first.setdefault(source.key, source)
-
-    def images_of(key: str) -> list[Found]:
-        if key not in known:
-            spec = fleet.spec_of(project, first[key])
-            known[key] = inventory.of_cluster(bodies(project, first[key], parsed), spec)
-        return known[key]
-
-    clusters = {source.name: source.key for source in sources}
-    return inventory.of_fleet(clusters, images_of), sorted(clusters)
+        if source.key not in known:
+            spec = fleet.spec_of(project, source)
+            known[source.key] = inventory.of_cluster(bodies(project, source, parsed), spec)
+    clusters = {source.name: known[source.key] for source in sources}
+    return inventory.of_fleet(clusters), sorted(clusters)
 
 
 def bodies(project: Project, source: Source, parsed: dict[str, Body]) -> Iterator[Body]:

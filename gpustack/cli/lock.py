@@ -44,7 +44,7 @@ def run(options: argparse.Namespace) -> int:
     ]
     state = State(difference, unfit, lock.by_tag_alone(used) if pinning else [])
     if options.check:
-        stale = os.path.lexists(layer) and content(layer) != lock.layer(before or {}).encode()
+        stale = os.path.lexists(layer) and load_bytes(layer, str(layer)) != lock.layer(before or {}).encode()
         return told(options, state, len(needed), stale)
     changed = write(Path(lock.FILE), lock.written(now))
     if pinning:
@@ -105,23 +105,17 @@ def one(client: Client, name: str) -> Locked | GpustackError:
     if reference is None:
         return refusal("GPU966", "image", name=name)
     try:
-        resolved = resolve(client, reference)
+        return Locked(*resolve(client, reference))
     except GpustackError as error:
         return error
-    return Locked(resolved.digest, resolved.platforms)
 
 
 def write(path: Path, text: str) -> bool:
     """Write TEXT to PATH in one step unless it is there; returns whether it wasn't."""
-    if os.path.lexists(path) and content(path) == text.encode():
+    if os.path.lexists(path) and load_bytes(path, str(path)) == text.encode():
         return False
     save(path, text, "the file", "give gpustack the room or the permission, and run it again")
     return True
-
-
-def content(path: Path) -> bytes:
-    """What PATH holds. Raises InputError where it is not a regular file."""
-    return load_bytes(path, str(path))
 
 
 def told(options: argparse.Namespace, state: State, needed: int, layer: bool) -> int:

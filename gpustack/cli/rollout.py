@@ -6,6 +6,7 @@ The work is in live/; here are the words of the command line.
 from __future__ import annotations
 
 import argparse
+import dataclasses
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
@@ -40,7 +41,7 @@ def steer(options: argparse.Namespace) -> int:
         steer.nodes(options)  # refused before a cluster is asked for
     deed: Deed = getattr(steer, options.action.replace("-", "_"))
     done = connect.run(options, lambda cluster: deed(cluster, options))
-    return answer(options.format, 0, {"results": [each.data for each in done]}, lines(done))
+    return answer(options.format, 0, {"results": [dataclasses.asdict(each) for each in done]}, lines(done))
 
 
 def lines(done: Iterable[Done]) -> Iterator[str]:

@@ -70,10 +70,8 @@ class Rendering:
 
 def listing(files: Mapping[str, bytes]) -> str:
     """FILES with their digests as JSON, one a line. json.dumps(..., indent=1) does the same in ten times the time."""
-    lines = (
-        f'  {json.dumps(path)}: "{hashlib.sha256(content).hexdigest()}"' for path, content in sorted(files.items())
-    )
-    listed = ",\n".join(lines)
+    digests = {path: hashlib.sha256(content).hexdigest() for path, content in sorted(files.items())}
+    listed = ",\n".join(f'  {json.dumps(path)}: "{named}"' for path, named in digests.items())
     return f"{{\n{listed}\n }}" if listed else "{}"
 
 

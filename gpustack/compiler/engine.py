@@ -60,8 +60,7 @@ def synced(plan: Plan, made: list[Body], root: list[Body]) -> dict[str, Synced]:
     ours = Synced([(one.group, one.kind, one.namespaced) for one in plan.kinds], plan.namespaces)
     heads = {(str(body["apiVersion"]).rpartition("/")[0], body["kind"], True) for body in made}
     theirs = Synced(sorted(heads), sorted({body["metadata"]["namespace"] for body in made}))
-    names = ((body["metadata"]["name"], what) for bodies, what in ((made, ours), (root, theirs)) for body in bodies)
-    return dict(names)
+    return {body["metadata"]["name"]: what for bodies, what in ((made, ours), (root, theirs)) for body in bodies}
 
 
 def engine_files(plan: dict[str, Any] | None, cluster: str) -> dict[str, str]:

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..checks.rule import all_rules
-from ..model import Finding, FindingsError, Location
+from ..model import Finding, FindingsError, Location, grouped
 from ..policy.loading.load import WAIVERS, display, policy_files
 from ..policy.loading.waivers import Waiver, waivers_of
 from . import beside, dist, foreign, sources, versions
@@ -89,9 +89,7 @@ def judge_sources(
 ) -> tuple[list[GroupedFinding], int]:
     """As `compile_sources`, but errors are among the findings instead of raised. Sources whose specs compile are
     remembered. NOTES: locate notes as well."""
-    by_key: dict[str, list[Source]] = {}
-    for source in policies:
-        by_key.setdefault(source.key, []).append(source)
+    by_key = grouped((source.key, source) for source in policies)
     todo = [(project, key, same[0].spec, decisions.rules) for key, same in by_key.items() if same[0].spec]
     results: dict[str, list[Finding]] = {}
     refused: set[str] = set()
@@ -109,17 +107,17 @@ def judge_sources(
         for finding in (*source.findings, *results[source.key])
         if due(finding, project.today)
     )
-    grouped = group(told)
-    known = [_located(project, same[0], finding, notes) for finding, same in grouped]
+    alike = group(told)
+    known = [_located(project, same[0], finding, notes) for finding, same in alike]
     asked = [
         (project, dataclasses.replace(same[0], spec=""), finding)
-        for (finding, same), placed in zip(grouped, known, strict=True)
+        for (finding, same), placed in zip(alike, known, strict=True)
         if placed is None
     ]
     fresh = executor.map(_locate, asked, warm=True)
     located = [
         GroupedFinding(placed or next(fresh), tuple(source.name for source in same))
-        for placed, (_, same) in zip(known, grouped, strict=True)
+        for placed, (_, same) in zip(known, alike, strict=True)
     ]
     sources.remember(project, [source for source in policies if source.key not in refused], executor)
     located += [GroupedFinding(finding, ()) for finding in complaints(policies, decisions, refused)]
@@ -129,9 +127,7 @@ def judge_sources(
 def complaints(policies: Sequence[Source], decisions: Decisions, refused: set[str]) -> list[Finding]:
     """What is wrong with the waivers beside POLICIES, of which those are left out that could not be read. Of the
     stacks REFUSED, not everything was looked at."""
-    judged: dict[Path, list[Source]] = {}
-    for source in policies:
-        judged.setdefault(source.path.parent, []).append(source)
+    judged = grouped((source.path.parent, source) for source in policies)
     whole = [folder for folder, same in judged.items() if decisions.covers(folder) and is_whole(folder, same)]
     return decisions.complaints(
         {folder: [source.name for source in same] for folder, same in judged.items()},

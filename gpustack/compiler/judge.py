@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from ..checks.rule import TENANTS, all_rules, rules_over
-from ..model import Finding, few
+from ..model import Finding, few, grouped
 from ..policy.loading.waivers import Waiver
 from .refusals import said
 
@@ -36,10 +36,7 @@ def due(finding: Finding, today: datetime.date | None) -> bool:
 
 def group(items: Iterable[tuple[S, Finding]]) -> list[tuple[Finding, list[S]]]:
     """Equal findings once, with everything that they are about."""
-    grouped: dict[Finding, list[S]] = {}
-    for about, finding in items:
-        grouped.setdefault(finding, []).append(about)
-    return list(grouped.items())
+    return [*grouped((finding, about) for about, finding in items).items()]
 
 
 def also(item: GroupedFinding) -> Finding:

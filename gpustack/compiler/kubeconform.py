@@ -23,7 +23,6 @@ import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -89,7 +88,7 @@ def second_opinion(
     was found valid by this binary and these schemas. At most JOBS processes run at a time, by default one per
     processor. Raises MissingToolError when BINARY can't be run."""
     groups, findings = _group(files)
-    tool = _binary_digest(binary, *_stamp(binary)) if verdicts is not None else ""
+    tool = _binary_digest(binary) if verdicts is not None else ""
 
     def key(group: Group) -> str:
         return digest(tool, kubernetes.schema_digest(group.minor), kinds.digest, group.content)
@@ -144,19 +143,13 @@ def _content(path: Path) -> str:
     return hashlib.sha256(path.suffix.encode() + b"\n" + data).hexdigest()
 
 
-def _stamp(binary: Path) -> tuple[int, int]:
+def _binary_digest(binary: Path) -> str:
+    """Return the digest of the program itself: what it calls its version says little (facts: "development")."""
     try:
-        status = binary.stat()
+        with open_regular(binary) as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
     except OSError as error:
         raise _missing(f"{binary}: {error.strerror}") from None
-    return status.st_size, status.st_mtime_ns
-
-
-@lru_cache(maxsize=8)
-def _binary_digest(binary: Path, _size: int, _mtime_ns: int) -> str:
-    """Return the digest of the program itself: what it calls its version says little (facts: "development")."""
-    with open_regular(binary) as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _chunks(groups: Sequence[Group]) -> Iterator[list[Group]]:

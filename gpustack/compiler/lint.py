@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ..model import SEVERITIES, Finding, GpustackError, InputError, few
+from ..model import SEVERITIES, Finding, GpustackError, InputError, few, grouped
 from ..policy.loading.envelope import Envelope, open_policy, told
 from ..policy.loading.layers import Part
 from ..policy.loading.load import display, load, spec_key
@@ -124,10 +124,7 @@ def _beside(rings: Rings, policies: Sequence[Envelope]) -> Iterator[Finding]:
 def _astray(rings: Rings, policies: Sequence[Envelope]) -> Iterator[Finding]:
     """Those of POLICIES that no label has put into a ring, with a label by which RINGS select and a value that none of
     them names: where it is like one that is named, or several are. One ring may leave the rest to another."""
-    values: dict[str, list[str]] = {}
-    for ring in rings.rings:
-        for key, value in ring.labels.items():
-            values.setdefault(key, []).append(value)
+    values = grouped(label for ring in rings.rings for label in ring.labels.items())
     for policy in policies:
         if any(each.labels and each.labels.items() <= policy.labels.items() for each in rings.rings):
             continue
@@ -153,8 +150,7 @@ def _refused(item: Asked) -> list[Finding]:
                 compile_stack(loaded.spec, spec_key(loaded.merged), project.store, waived)
         except GpustackError as error:
             head = f"once the ring {ring} has {' and '.join(names)}: "
-            located = (
-                [place(loaded, each) for each in error.findings] if isinstance(error, RefusedError) else error.findings
-            )
+            of_stack = isinstance(error, RefusedError)
+            located = [place(loaded, each) if of_stack else each for each in error.findings]
             findings += [dataclasses.replace(each, what=head + each.what) for each in located]
     return findings

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from ..checks.rule import rules_over
 from ..checks.subjects import Written
-from ..model import Finding, GpustackError, InputError, Location, few
+from ..model import Finding, GpustackError, InputError, Location, few, grouped
 from ..policy.loading.brought import brought_by
 from ..policy.loading.load import Loaded, Memo, display, load, spec_key
 from ..policy.loading.place import place
@@ -144,11 +144,7 @@ def twins(sources: Iterable[Source]) -> list[Finding]:
 
 def shared_artifacts(project: Project, sources: Iterable[Source]) -> Iterator[Finding]:
     """What is wrong where several clusters read one OCI artifact: it holds what one of them renders to."""
-    readers: dict[str, list[Source]] = {}
-    for source in sources:
-        if source.artifact:
-            readers.setdefault(source.artifact, []).append(source)
-    for artifact, same in readers.items():
+    for artifact, same in grouped((source.artifact, source) for source in sources if source.artifact).items():
         names = sorted({source.name for source in same})
         if len(names) < 2:
             continue

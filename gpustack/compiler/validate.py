@@ -26,9 +26,11 @@ if TYPE_CHECKING:
     import jsonschema_rs
     from jsonschema.exceptions import ValidationError
 
-DNS_LABEL = r"^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$"
-LABEL_VALUE = r"^([A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?$"
-"""Patterns that the schemas have for names and labels (tools/kubernetes_words.py)."""
+PATTERNS = {
+    r"^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$": "DNS label",
+    r"^([A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?$": "label value",
+}
+"""Patterns that the schemas have for names and labels (tools/kubernetes_words.py), with their cases of the table."""
 SHOWN = 12
 """A finding lists the allowed fields up to this number, above it the nearest ones."""
 
@@ -61,7 +63,7 @@ def _validator(path: Path, kinds: Kinds = NONE) -> jsonschema_rs.Draft7Validator
     return _compiled(kinds.files[path.name].decode("utf-8") if kinds else path.read_text("utf-8"))
 
 
-def _compiled(schema: str | dict[str, str]) -> jsonschema_rs.Draft7Validator:
+def _compiled(schema: str) -> jsonschema_rs.Draft7Validator:
     import jsonschema_rs
 
     # The plain engine takes linear time for any input and reads patterns as Go does.
@@ -137,13 +139,8 @@ def _matches(_validator: Any, pattern: str, value: Any, _schema: Any) -> Iterato
     """Hold VALUE to PATTERN by the engine of the verdict: Python's own may take for ever."""
     from jsonschema.exceptions import ValidationError
 
-    if isinstance(value, str) and not _pattern(pattern).is_valid(value):
+    if isinstance(value, str) and not _compiled(json.dumps({"pattern": pattern})).is_valid(value):
         yield ValidationError(f"does not match {pattern}")
-
-
-@lru_cache(maxsize=512)
-def _pattern(text: str) -> jsonschema_rs.Draft7Validator:
-    return _compiled({"pattern": text})
 
 
 def _describe(error: ValidationError, body: Body, whose: str) -> Iterator[Finding]:
@@ -219,13 +216,8 @@ def _wrong_value(keyword: str, rule: Any, value: object) -> tuple[str, dict[str,
     if keyword == "minItems":
         return "empty list", {}
     if keyword == "pattern":
-        if "[KMGTPE]i" in rule:
-            return "quantity", {}
-        if rule == DNS_LABEL:
-            return "DNS label", {}
-        if rule == LABEL_VALUE:
-            return "label value", {}
-        return ("base64", {}) if rule.startswith("^[A-Za-z0-9+/=") else ("pattern", {"pattern": rule})
+        case = "quantity" if "[KMGTPE]i" in rule else "base64" if rule.startswith("^[A-Za-z0-9+/=") else "pattern"
+        return PATTERNS.get(rule, case), {"pattern": rule}
     return "other", {"keyword": keyword, "rule": json.dumps(rule)[:80]}
 
 
@@ -237,9 +229,8 @@ def _retyped(value: object, names: Sequence[str]) -> str:
         return f"put it in quotes: {json.dumps(json.dumps(value))}"
     if isinstance(value, str):
         text = value.strip()
-        if "boolean" in names and text in ("true", "false"):
-            return f"remove the quotes: {text}"
-        if ("integer" in names or "number" in names) and text.lstrip("-").isdecimal():
+        plain = "boolean" in names and text in ("true", "false")
+        if plain or (("integer" in names or "number" in names) and text.lstrip("-").isdecimal()):
             return f"remove the quotes: {text}"
     if "array" in names and not isinstance(value, list):
         return "write a list, even of one item"

@@ -17,7 +17,7 @@ from ..checks.rule import rules_over
 from ..cluster.expectations import Expected
 from ..cluster.pool import ENGINES, Pool
 from ..cluster.scheduling import excluded
-from ..model import SEVERITIES, Body, Finding, few
+from ..model import SEVERITIES, Body, Finding, few, grouped
 from ..policy.language.driver import DriverSettings
 from ..policy.language.spec import ClusterPolicySpec
 from . import nodes
@@ -191,10 +191,7 @@ def _admitted(expected: Expected, state: State) -> Iterator[Hit]:
 def _of_rules(spec: ClusterPolicySpec, seen: Iterable[Seen], counts: Callable[[Finding], bool]) -> Iterator[Finding]:
     """What rules say of SPEC with what nodes have in it, and do not say without."""
     known = {(each.rule, each.path, each.what) for each in _ruled(spec, counts)}
-    alike: dict[tuple[str, str], list[Seen]] = {}
-    for each in seen:
-        alike.setdefault((each.pool.name, repr(each.has)), []).append(each)
-    for group in alike.values():
+    for group in grouped(((each.pool.name, repr(each.has)), each) for each in seen).values():
         for hit in _ruled(_with(spec, group[0]), counts):
             if (hit.rule, hit.path, hit.what) not in known and hit.severity != "note":
                 what = f"{few([each.node for each in group], NAMED)}: {hit.what}"

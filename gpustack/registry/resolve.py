@@ -1,7 +1,6 @@
 """What a tag stands for at the moment: the digest of the index, and of the image of each platform."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from .client import Client, Manifest
@@ -14,16 +13,8 @@ PLATFORMS = ("linux/amd64", "linux/arm64")
 """The platforms that GPU nodes have."""
 
 
-@dataclass(frozen=True, slots=True)
-class Resolved:
-    """The digest that pins an image on all platforms, and that of each of PLATFORMS which it has."""
-
-    digest: str
-    platforms: Mapping[str, str]
-
-
-def resolve(client: Client, image: Reference) -> Resolved:
-    """What IMAGE stands for. Raises InputError."""
+def resolve(client: Client, image: Reference) -> tuple[str, Mapping[str, str]]:
+    """The digest that pins IMAGE on all platforms, and that of each of PLATFORMS which it has. Raises InputError."""
     manifest = client.manifest(image)
     body = as_json(manifest.content)
     if not isinstance(body, dict):
@@ -40,7 +31,7 @@ def resolve(client: Client, image: Reference) -> Resolved:
     there = {platform: by_platform[platform] for platform in PLATFORMS if platform in by_platform}
     if not there:
         raise unusable(image, f"it has no image for {' or '.join(PLATFORMS)}")
-    return Resolved(manifest.digest, there)
+    return manifest.digest, there
 
 
 def _entries(index: dict[str, Any]) -> Iterator[tuple[str, str]]:

@@ -6,7 +6,7 @@ import datetime
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 
-from ..model import few
+from ..model import few, grouped
 from ..policy.language.spec import ClusterPolicySpec
 from ..policy.loading.rings import Change, Rings, leaves
 from ..text.quantities import milliseconds
@@ -54,9 +54,8 @@ def effects(
             yield repository.effect("IMP004", ROUTINE, each.document.file, what)
     if fleet and texts[0].get(fleet) != texts[1].get(fleet):
         yield repository.effect("IMP004", ROUTINE, fleet, "who is in which ring, or what rings ask, has changed")
-    total, touched = Counter(after[1].values()), dict[str | None, list[str]]()
-    for cluster in sorted(changed):
-        touched.setdefault(after[1].get(cluster), []).append(cluster)
+    total = Counter(after[1].values())
+    touched = grouped((after[1].get(cluster), cluster) for cluster in sorted(changed))
     named = {ring.name: touched[ring.name] for ring in new.rings if ring.name in touched}
     shares = [f"{ring} {len(names)} of {total[ring]} ({few(names, 6)})" for ring, names in named.items()]
     if shares:

@@ -53,16 +53,13 @@ def opened(packed: bytes) -> Chart:
     files = dict(_files(packed))
     try:
         head, values = (yaml.safe_load(files[f"gpu-operator/{name}"]) for name in ("Chart.yaml", "values.yaml"))
-        crds = [
-            body
-            for name, text in files.items()
-            if name.startswith("gpu-operator/crds/")
-            for body in yaml.safe_load_all(text)
-        ]
+        crds = [text for name, text in files.items() if name.startswith("gpu-operator/crds/")]
         version, needs = str(head["version"]), head.get("dependencies") or []
         nfd = next((str(each["version"]) for each in needs if each["name"] == "node-feature-discovery"), "")
-        kinds = {body["spec"]["names"]["kind"]: body for body in crds if body}
-        known = {kind: dict(_leaves_of(_spec(kinds[kind]))) for kind in catalogue.kinds() if kind in kinds}
+        kinds = {body["spec"]["names"]["kind"]: body for text in crds for body in yaml.safe_load_all(text) if body}
+        newest = {kind: kinds[kind]["spec"]["versions"][-1] for kind in catalogue.kinds() if kind in kinds}
+        specs = {kind: each["schema"]["openAPIV3Schema"]["properties"]["spec"] for kind, each in newest.items()}
+        known = {kind: dict(_leaves_of(spec)) for kind, spec in specs.items()}
     except (KeyError, TypeError, AttributeError, yaml.YAMLError, RecursionError) as error:
         raise ChartError(f"it isn't a chart of the GPU operator: {error!r}") from None
     texts = {name: text for name, text in files.items() if name.startswith("gpu-operator/templates/")}
@@ -83,13 +80,6 @@ def _files(packed: bytes) -> Iterator[tuple[str, str]]:
                     yield str(PurePosixPath(entry.name)), file.read().decode("utf-8", "replace")
     except (tarfile.TarError, OSError, EOFError) as error:
         raise ChartError(f"it isn't a chart as `helm package` makes it: {error}") from None
-
-
-def _spec(crd: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The schema of `spec` in the newest version of a CRD."""
-    schema = crd["spec"]["versions"][-1]["schema"]["openAPIV3Schema"]
-    found: Mapping[str, Any] = schema["properties"]["spec"]
-    return found
 
 
 def _leaves_of(schema: Mapping[str, Any], path: str = "") -> Iterator[tuple[str, str]]:

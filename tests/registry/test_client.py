@@ -62,16 +62,16 @@ def test_an_index(registry: Registry) -> None:
     """The index's digest pins all platforms; those of GPU nodes are listed, attestations are no platform."""
     digest, platforms = registry.index("nvidia/driver", "1")
     with client() as asking:
-        found = resolve(asking, named(registry))
-    assert (found.digest, dict(found.platforms)) == (digest, platforms)
+        found, there = resolve(asking, named(registry))
+    assert (found, dict(there)) == (digest, platforms)
 
 
 def test_an_image_of_one_platform(registry: Registry) -> None:
     """Of a single manifest the configuration says the platform."""
     digest = registry.image("nvidia/driver", "1", "arm64")
     with client() as asking:
-        found = resolve(asking, named(registry))
-    assert (found.digest, dict(found.platforms)) == (digest, {"linux/arm64": digest})
+        found, there = resolve(asking, named(registry))
+    assert (found, dict(there)) == (digest, {"linux/arm64": digest})
 
 
 def test_an_image_for_other_machines(registry: Registry) -> None:

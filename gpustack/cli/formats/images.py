@@ -8,6 +8,7 @@ from typing import Any
 from urllib.parse import quote
 
 from ... import __version__
+from ...model import grouped
 from ...policy.language.images import digest_of, registry, repository, tag_of
 from ...review.diff.ranges import fold, summary
 from ...review.images.inventory import Image
@@ -64,10 +65,7 @@ def text(images: Sequence[Image], clusters: Sequence[str], locks: Locks) -> Iter
             yield f"  locked: {entry.digest}, for {', '.join(sorted(entry.platforms))}" if entry else "  not locked"
         if not any(use.pulled for use in image.uses):
             yield "  named, and pulled when something starts it"
-        together: dict[tuple[str, ...], list[str]] = {}
-        for name, names in image.objects.items():
-            together.setdefault(names, []).append(name)
-        for names, objects in together.items():
+        for names, objects in grouped((names, name) for name, names in image.objects.items()).items():
             folded = fold(names)
             who = ", ".join(folded) if len(folded) <= FEW and len(names) < total else summary(names, total)
             yield f"  {who}: {', '.join(objects)}"

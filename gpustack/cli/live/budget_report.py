@@ -7,10 +7,11 @@ roll-out, node by node. Every node is asked here as if it had its turn now, by t
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from ...model import grouped
 from ...reconciler.core import engine, pods
 from ...reconciler.core.view import View, uses_of
 from ..common import counted
-from .plan import SHOWN, folded, head, some
+from .plan import SHOWN, head, some
 from .reading import Look
 
 SLOW = 300
@@ -47,7 +48,7 @@ def lines(budget: dict[str, Any]) -> Iterator[str]:
     """The report as a person reads it."""
     yield from head(budget)
     nodes = budget["nodes"]
-    blocked = folded((each["node"], text) for each in nodes for text in each["blockers"])
+    blocked = grouped((text, each["node"]) for each in nodes for text in each["blockers"])
     if blocked:
         yield "can't be emptied"
     yield from (f"  {some(names)}: {text}" for text, names in blocked.items())

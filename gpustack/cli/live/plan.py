@@ -3,9 +3,9 @@ the budgets."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
-from typing import Any, TypeVar
+from typing import Any
 
-from ...model import few
+from ...model import few, grouped
 from ...reconciler.core import pods
 from ...reconciler.core.actions import Decision
 from ...reconciler.core.admission import Candidate
@@ -16,8 +16,6 @@ from ..common import counted
 from ..text import picked
 from . import estimates
 from .reading import Look
-
-K = TypeVar("K")
 
 SHOWN = 8
 """How many pods or nodes a line of text names; JSON has all."""
@@ -109,17 +107,9 @@ def lines(told: dict[str, Any]) -> Iterator[str]:
     rest = [wait for wait in told["waits"] if wait["node"] not in known]
     if rest:
         yield "nothing to do, for a reason"
-    for (reason, message), nodes in folded((wait["node"], (wait["reason"], wait["message"])) for wait in rest).items():
+    for (reason, message), nodes in grouped(((wait["reason"], wait["message"]), wait["node"]) for wait in rest).items():
         yield f"  {some(nodes)}: {reason}: {message}"
     yield "nothing was changed"
-
-
-def folded(whys: Iterable[tuple[str, K]]) -> dict[K, list[str]]:
-    """Each of WHYS once, with the nodes that wait for it."""
-    waiting: dict[K, list[str]] = {}
-    for node, why in whys:
-        waiting.setdefault(why, []).append(node)
-    return waiting
 
 
 def head(told: dict[str, Any]) -> Iterator[str]:

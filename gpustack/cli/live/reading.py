@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from ...api import keys
 from ...api.node_policy import NodePolicy
 from ...api.objects import Object
+from ...model import grouped
 from ...reconciler.core.bounds import span
 from ...reconciler.core.snapshot import Snapshot
 from ...reconciler.core.view import ours, selects, views
@@ -108,10 +109,7 @@ class Look:
     @property
     def waits(self) -> Mapping[str, list[tuple[str, str]]]:
         """Why nothing happens on a node: kinds and texts, by node."""
-        by_node: dict[str, list[tuple[str, str]]] = {}
-        for wait in self.outlook.decision.waits:
-            by_node.setdefault(wait.node, []).append((wait.kind, wait.message))
-        return by_node
+        return grouped((wait.node, (wait.kind, wait.message)) for wait in self.outlook.decision.waits)
 
 
 def look(options: argparse.Namespace, *, everybody: bool = False) -> Look:

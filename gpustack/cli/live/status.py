@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from ...api import keys
-from ...model import docs
+from ...model import docs, grouped
 from ...reconciler.core.record import Operation
 from ...reconciler.core.view import View
 from ..common import counted, moment
@@ -105,5 +105,5 @@ def _policy_lines(policy: dict[str, Any]) -> Iterator[str]:
 
 def _waiting(waiting: list[dict[str, Any]], how: str) -> Iterator[str]:
     """HOW nodes that wait are told: them, the reason and the message, each of those once."""
-    whys = ((each["node"], (wait["reason"], wait["message"])) for each in waiting for wait in each["waits"])
-    yield from (f"  {how.format(plan.some(nodes), *why)}" for why, nodes in plan.folded(whys).items())
+    whys = (((wait["reason"], wait["message"]), each["node"]) for each in waiting for wait in each["waits"])
+    yield from (f"  {how.format(plan.some(nodes), *why)}" for why, nodes in grouped(whys).items())

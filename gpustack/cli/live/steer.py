@@ -6,7 +6,7 @@ each says what it changed.
 
 import argparse
 from collections.abc import Awaitable, Callable
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any
 
 from ...api import keys
@@ -28,11 +28,6 @@ class Done:
     what: str
     before: dict[str, str] = field(default_factory=dict)
     """What was removed, where that is worth keeping."""
-
-    @property
-    def data(self) -> dict[str, Any]:
-        """For --format json."""
-        return asdict(self)
 
 
 Deed = Callable[[Cluster, argparse.Namespace], Awaitable[list[Done]]]

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from ...model import grouped
 from .fields import FieldChange, Item, Path
 from .objects import Identity, ObjectChange
 from .own import NONE, Own, literal
@@ -51,9 +52,7 @@ def group(by_cluster: Mapping[str, Sequence[ObjectChange]], own: Mapping[str, Ow
     for changes, clusters in shared.values():
         for atom in _atoms(changes):
             atoms.setdefault(_key(atom), (atom, []))[1].extend(clusters)
-    together: dict[tuple[str, ...], list[ObjectChange]] = {}
-    for atom, clusters in atoms.values():
-        together.setdefault(tuple(sorted(clusters)), []).append(atom)
+    together = grouped((tuple(sorted(clusters)), atom) for atom, clusters in atoms.values())
     groups = [
         Group(clusters, literal(tuple(_joined(changes)), common(clusters, own or {})))
         for clusters, changes in together.items()
@@ -79,10 +78,8 @@ def _atoms(changes: Iterable[ObjectChange]) -> Iterator[ObjectChange]:
         if change.what != "changed":
             yield change
             continue
-        together: dict[Any, list[FieldChange]] = {}
-        for number, field in enumerate(change.fields):
-            together.setdefault(_list_of(change.fields, field) or number, []).append(field)
-        for fields in together.values():
+        lists = ((_list_of(change.fields, field) or number, field) for number, field in enumerate(change.fields))
+        for fields in grouped(lists).values():
             yield replace(change, fields=tuple(fields), moved=None)
         if change.moved:
             yield replace(change, fields=())

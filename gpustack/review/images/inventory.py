@@ -9,13 +9,13 @@ The suffix of a driver's tag names the operating system, and the kernel where th
 an image must be there, the pools tell whose nodes have pods of a DaemonSet that names it.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TypeVar
 
 from ...catalog.oses import UnknownOS, os_tag
 from ...checks.objects.images import Use, references, uses
-from ...model import Body
+from ...model import Body, grouped
 from ...policy.language import images
 from ...policy.language.spec import ClusterPolicySpec
 from ..impact import nodes
@@ -91,12 +91,10 @@ def platforms(body: Body, spec: ClusterPolicySpec) -> set[str]:
     return {f"linux/{arch}" for arch in archs if arch}
 
 
-def of_fleet(clusters: Mapping[str, str], images_of: Callable[[str], Iterable[Found]]) -> list[Image]:
-    """The images of all CLUSTERS, given as name and key; IMAGES_OF has the images behind a key."""
-    found: dict[tuple[str, str], list[tuple[str, Found]]] = {}
-    for cluster in sorted(clusters):
-        for image in images_of(clusters[cluster]):
-            found.setdefault((image.source, image.reference), []).append((cluster, image))
+def of_fleet(clusters: Mapping[str, Iterable[Found]]) -> list[Image]:
+    """The images of all CLUSTERS, given as name and what was found in it."""
+    every = ((cluster, image) for cluster in sorted(clusters) for image in clusters[cluster])
+    found = grouped(((image.source, image.reference), (cluster, image)) for cluster, image in every)
     made = []
     for (source, reference), seen in sorted(found.items()):
         uses = _having((cluster, image.uses) for cluster, image in seen)
@@ -108,10 +106,7 @@ def of_fleet(clusters: Mapping[str, str], images_of: Callable[[str], Iterable[Fo
 
 def _having(seen: Iterable[tuple[str, Iterable[T]]]) -> dict[T, tuple[str, ...]]:
     """The clusters that have each of what was SEEN in clusters."""
-    having: dict[T, list[str]] = {}
-    for cluster, each in seen:
-        for one in each:
-            having.setdefault(one, []).append(cluster)
+    having = grouped((one, cluster) for cluster, each in seen for one in each)
     return {one: tuple(having[one]) for one in sorted(having)}
 
 

@@ -96,11 +96,8 @@ def fewer(leaf: Leaf) -> bool:
     old, new = leaf.old, leaf.new
     if new is None or _nothing(new):
         return False
-    if (
-        leaf.path == ("reconciler", "breakerFailures")
-        and str(old).endswith("%") != str(new).endswith("%")
-        and not _nothing(old)
-    ):
+    mixed = str(old).endswith("%") != str(new).endswith("%")
+    if leaf.path == ("reconciler", "breakerFailures") and mixed and not _nothing(old):
         return _fewer_in_each_pool(leaf, old, new)
     return old is not None and (_nothing(old) or _compare(old, new, -1))
 

@@ -228,9 +228,8 @@ def faults_act(subject: Subject) -> Iterator[Hit]:
 def _about_faults(old: Mapping[str, Any], new: Mapping[str, Any]) -> str:
     """What becomes of nodes with faults, by the section OLD before and NEW from now on."""
     if not new:
-        return (
-            "conditions of nodes count no more: a node that is out of service for a fault is given back once it works"
-        )
+        then = "a node that is out of service for a fault is given back once it works"
+        return f"conditions of nodes count no more: {then}"
     parts = []
     for then, words in {"drain": "empty a node of pods that use GPUs", "cordon": "keep new pods off it"}.items():
         kinds = dict.fromkeys(str(each["type"]) for each in new.get("rules") or () if each.get("then") == then)

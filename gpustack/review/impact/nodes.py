@@ -12,7 +12,7 @@ from ...cluster import scheduling
 from ...cluster.plugin_sharing import UnknownSharing
 from ...cluster.pool import Pool
 from ...cluster.resolve import resolve
-from ...model import Body
+from ...model import Body, grouped
 from ...policy.language import reconciler
 from ...policy.language.spec import ClusterPolicySpec
 from ..diff.objects import mapping
@@ -90,9 +90,7 @@ def pace(spec: ClusterPolicySpec | None, body: Body | None) -> str:
     """How the nodes of the driver DaemonSet BODY follow its template, in words; "" where the policy isn't known."""
     if spec is None:
         return ""
-    said: dict[str, list[str]] = {}
-    for pool in pools_of(spec, body):
-        said.setdefault(_pace(pool), []).append(pool.name)
+    said = grouped((_pace(pool), pool.name) for pool in pools_of(spec, body))
     if len(said) < 2:
         return next(iter(said), _pace(resolve(spec).everywhere))
     return "; ".join(f"pool {', '.join(names)}: {pace}" for pace, names in said.items())

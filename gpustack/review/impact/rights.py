@@ -5,7 +5,7 @@ from typing import Any, NamedTuple, Self
 
 from ...api import keys
 from ...catalog import object_kinds
-from ...model import Body, few
+from ...model import Body, few, grouped
 from ..diff.objects import at, items, mapping
 from .rule import Hit, rule
 from .subject import Subject
@@ -69,9 +69,7 @@ def mighty(right: Right) -> bool:
 
 def listed(granted: list[Right]) -> str:
     """Rights in a line: verbs on the same resource together."""
-    together: dict[tuple[str, str, str], list[str]] = {}
-    for right in granted:
-        together.setdefault(right[1:], []).append(right.verb)
+    together = grouped((right[1:], right.verb) for right in granted)
     words = [str(Right(",".join(verbs), *rest)) for rest, verbs in together.items()]
     return "; ".join(words[:SHOWN]) + (f"; and {len(words) - SHOWN} more" if len(words) > SHOWN else "")
 

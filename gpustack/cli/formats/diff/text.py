@@ -7,7 +7,7 @@ from ....review.accepted import agreement
 from ....review.diff.present import blocks, count
 from ....review.diff.ranges import summary
 from ....review.impact.effects import Effect, by_rule
-from ....review.impact.tiers import named
+from ....review.impact.tiers import RED, named
 from ...text import folded, printable
 from . import Compared, head, missing, sentence, verdict
 
@@ -35,17 +35,13 @@ def lines(compared: Compared) -> Iterator[Painted]:
     for line in filter(None, (verdict(compared), missing(compared), *compared.complaints)):
         yield line, "red" if compared.impact.red and line == verdict(compared) else ""
     total = compared.difference.total
-    for first, same in by_rule(compared.impact.red):
+    for first, same in by_rule(compared.impact.effects):
         yield "", ""
-        yield f"{named(first.tier)} {first.rule}: {first.title}", "red"
+        yield f"{named(first.tier)} {first.rule}: {first.title}", "red" if first.tier <= RED else "green"
         yield from effects(same, total)
-        yield f"  why: {first.why}", "dim"
-        for remedy in dict.fromkeys(effect.remedy for effect in same):
-            yield f"  do: {remedy}", "dim"
-    for first, same in by_rule(compared.impact.green):
-        yield "", ""
-        yield f"{named(first.tier)} {first.rule}: {first.title}", "green"
-        yield from effects(same, total)
+        if first.tier <= RED:
+            yield f"  why: {first.why}", "dim"
+            yield from ((f"  do: {remedy}", "dim") for remedy in dict.fromkeys(effect.remedy for effect in same))
 
 
 def effects(same: Sequence[Effect], total: int) -> Iterator[Painted]:
