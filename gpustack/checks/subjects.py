@@ -21,11 +21,8 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Written:
-    """The effective spec of one cluster, and who wrote which value of it."""
-
+class _OfSpec:
     spec: ClusterPolicySpec
-    merged: Merged
 
     @property
     def cluster(self) -> Cluster:
@@ -33,6 +30,13 @@ class Written:
         from ..cluster.resolve import resolve
 
         return resolve(self.spec)
+
+
+@dataclass(frozen=True)
+class Written(_OfSpec):
+    """The effective spec of one cluster, and who wrote which value of it."""
+
+    merged: Merged
 
     def by(self, path: str) -> OriginKind | None:
         """Who wrote the value at PATH ("spec.driver.version"): gpustack, release, platform, derived, layer, change
@@ -50,23 +54,15 @@ class Written:
 
 
 @dataclass(frozen=True)
-class Render:
+class Render(_OfSpec):
     """What an effective spec renders to, for Kubernetes `minor` ("1.34"); with the objects that its objects provide and
     name (references.py), which cost nothing to look at.
     """
 
-    spec: ClusterPolicySpec
     minor: str
     provided: Sequence[Provided]
     needed: Sequence[Needed]
     load: Callable[[], Sequence[Resource]] = field(repr=False)
-
-    @property
-    def cluster(self) -> Cluster:
-        """What the spec means."""
-        from ..cluster.resolve import resolve
-
-        return resolve(self.spec)
 
     @cached_property
     def resources(self) -> tuple[Resource, ...]:

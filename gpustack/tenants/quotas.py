@@ -54,8 +54,8 @@ def quota_of_nothing(given: TenantObject) -> Iterator[Hit]:
                 remedy = remedy.replace("write nvidia.com/", f"write {PREFIX}nvidia.com/")
             if sum(name == other for _, other, _ in every) > 1:
                 remedy += ", wherever it stands"
-            what = f"{given.who} is about {resource}, which no node offers"
-            yield Hit(dotted(path), what, f"{why}; {EFFECTS.get(kind[1], 'it bounds nothing')}", remedy)
+            why += f"; {EFFECTS.get(kind[1], 'it bounds nothing')}"
+            yield hit(dotted(path), "nobody", why=why, remedy=remedy, who=given.who, resource=resource)
 
 
 EFFECTS = {

@@ -13,7 +13,7 @@ from ..checks.objects.pods import sort_of, wrong_amounts
 from ..checks.rule import Hit, hit, rule
 from ..cluster.offer import Offer
 from ..cluster.scheduling import toleration_of, written
-from ..model import Path, mappings
+from ..model import mappings
 from .tenants import GPU, MIG, SHARED, Tenant, asked, place_of
 
 PENDING = "the pod stays pending"
@@ -93,16 +93,12 @@ def _no_containers(tenant: Tenant) -> Iterator[Hit]:
         items = tenant.pod.get(key)
         if items is None and (key == "initContainers" or key not in tenant.pod):
             continue
-        wrong: list[tuple[Path, str]] = []
         if not isinstance(items, list) or (not items and key == "containers"):
-            sort = "empty" if items == [] else sort_of(items)
-            wrong = [((key,), f"{key} is {sort}, not a list of containers")]
-        else:
-            odd = [(at, sort_of(item)) for at, item in enumerate(items) if not isinstance(item, dict)]
-            wrong = [((key, at), f"item {at + 1} of {key} is {sort}, no container") for at, sort in odd]
-        for steps, what in wrong:
-            remedy = "begin each container with a dash, and write name and image below it"
-            yield Hit(tenant.at(*steps), f"{tenant.who}: {what}", "the API server refuses the pod", remedy)
+            yield hit(tenant.at(key), "list", who=tenant.who, key=key, sort="empty" if items == [] else sort_of(items))
+            continue
+        for at, item in enumerate(items):
+            if not isinstance(item, dict):
+                yield hit(tenant.at(key, at), "item", who=tenant.who, number=at + 1, key=key, sort=sort_of(item))
 
 
 @rule("GPU703", "error", over="workload")

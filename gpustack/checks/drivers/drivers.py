@@ -107,14 +107,10 @@ def version_of_no_host(cluster: Cluster) -> Iterator[Hit]:
     spec, own = cluster.spec, [pool for pool in cluster.pools if pool.driver is not None]
     everywhere = len(own) == len(cluster.pools) if cluster.pools else cluster.container_drivers
     if spec.driver.hostVersion and everywhere:
-        yield _installed("spec.driver.hostVersion", "the nodes get theirs from this policy")
+        yield hit("spec.driver.hostVersion", "all")
     for pool in own:
         if pool.said.driver is not None and pool.said.driver.hostVersion and pool.driver is not None:
-            yield _installed(f"{pool.path}.driver.hostVersion", f"{pool.driver.path} installs one on pool {pool.name}")
-
-
-def _installed(path: str, why: str) -> Hit:
-    return Hit(path, "hostVersion is of a driver that the nodes bring, and one is installed", why)
+            yield hit(f"{pool.path}.driver.hostVersion", "pool", by=pool.driver.path, pool_name=pool.name)
 
 
 @rule("GPU137", "error")

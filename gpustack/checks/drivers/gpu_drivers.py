@@ -75,33 +75,18 @@ def _needs(cluster: Cluster) -> Iterator[tuple[NodeDriver, Minimum]]:
 
 
 def _unsupported(driver: NodeDriver, need: Minimum) -> Iterator[Hit]:
-    path, release = driver.paths["version"], driver.pool.spec.release
-    first = int(need.first_branch[1:]) if need.first_branch else 0
-    if need.last_branch and driver.numbers[0] > int(need.last_branch[1:]):
-        listed = [name for name in drivers.listed_versions(release) if name[:3] == need.last_branch[1:]]
-        version = listed[0] if listed else "a version of it"
-        how = f"set {driver.pool.path}.driver.version to {version}"
-        if driver.pool.cluster.listed:
-            how = f"add one with version {version} to spec.drivers, with a nodeSelector for them"
-        why = f"{need.last_branch} is the last driver branch for GPUs of this generation"
-        remedy = f"give these pools a driver of {need.last_branch}: {how}"
-        if driver.brought:
-            remedy = _newer(driver, f"driver of {need.last_branch}")
-    elif not need.uncertain and driver.numbers[0] < first:
-        why = f"it needs a driver of branch {need.first_branch} or newer"
-        brought = releases.release(release).image("driver").version or ""
-        remedy = (
-            f"set {path} to a version of {need.first_branch} or newer, or leave it out: release {release} "
-            f"brings {brought}"
-        )
-        if driver.brought:
-            remedy = _newer(driver, f"driver of {need.first_branch} or newer")
+    path, release, brought = driver.paths["version"], driver.pool.spec.release, driver.brought
+    first, last = need.first_branch or "", need.last_branch or ""
+    if last and driver.numbers[0] > int(last[1:]):
+        known = next((name for name in drivers.listed_versions(release) if name[:3] == last[1:]), "a version of it")
+        at, listed = driver.pool.path, driver.pool.cluster.listed
+        yield about(driver, path, "own" if brought else "list" if listed else "last", branch=last, known=known, at=at)
+    elif not need.uncertain and first and driver.numbers[0] < int(first[1:]):
+        brings = releases.release(release).image("driver").version or ""
+        yield about(driver, path, "of host" if brought else "first", branch=first, release=release, brings=brings)
     elif not need.uncertain and need.version and older(driver.numbers, need.version):
-        why = f"the first version with support for it is {need.version}"
-        remedy = _newer(driver, f"{need.version} or newer")
-    else:
-        return
-    yield about(driver, path, "guest", why=why, remedy=remedy)
+        newer = _newer(driver, f"{need.version} or newer")
+        yield about(driver, path, "version", least=need.version, newer=newer)
 
 
 def _newer(driver: NodeDriver, version: str) -> str:

@@ -15,6 +15,7 @@ from ...policy.language.reconciler import runs
 from ...policy.language.repository import CLUSTER, address, is_digest, is_oci, revision
 from ...policy.language.spec import ClusterPolicySpec
 from ...policy.language.types import IMAGE_TAG
+from ..objects.pods import who
 from ..rule import Hit, hit, rule
 from ..subjects import Written
 
@@ -94,8 +95,7 @@ def hook(resource: Resource) -> Iterator[Hit]:
     hooks = (HELM_HOOK, *(name for each in engines() for name in each.hooks))
     for key in annotations:
         if key.startswith(hooks):
-            what = f"{resource.kind} {resource.name} is a hook ({key})"
-            yield Hit(dotted(("metadata", "annotations", key)), what, key=True)
+            yield hit(dotted(("metadata", "annotations", key)), who=who(resource), annotation=key, at_key=True)
 
 
 @rule("GPU832", "error")
@@ -159,7 +159,7 @@ def substituted(cluster: Cluster) -> Iterator[Hit]:
         wanted = [key for key, kept in verbatim.items() if given.get(key, kept) != kept]
         for key in wanted if "${" in json.dumps(body, default=str) else ():
             path = dotted(("spec", "extraObjects", index, "metadata", "annotations", key))
-            yield Hit(path, f"nothing replaces the variables of {body['kind']} {body['metadata']['name']}")
+            yield hit(path, kind=body["kind"], name=body["metadata"]["name"])
 
 
 @rule("GPU836", "note")

@@ -53,9 +53,9 @@ def settings_of_what_is_off(written: Written) -> Iterator[Hit]:
             by_reason.setdefault(reason, {})[dotted(up_to_the_list(path, len(reason.path)))] = None
     for reason, paths in by_reason.items():
         section, first = dotted(reason.path), next(iter(paths))
-        what = f"{', '.join(paths)} {'has' if len(paths) == 1 else 'have'} no effect"
-        what += f": {section} is off" if [*paths] != [section] else ""
-        yield Hit(f"spec.{first}", what, reason.why, f"leave it out, or {reason.remedy}")
+        listed, is_off = ", ".join(paths), f": {section} is off" if [*paths] != [section] else ""
+        verb = "has" if len(paths) == 1 else "have"
+        yield hit(f"spec.{first}", why=reason.why, paths=f"{listed} {verb}", off=is_off, instead=reason.remedy)
 
 
 NOTHING: tuple[object, ...] = ("", [], {}, False)
@@ -76,9 +76,7 @@ def switched_on_beside_dra(written: Written) -> Iterator[Hit]:
         path = f"{section}.enabled"
         on = [getattr(getattr(spec, section), "enabled", False) for spec in (written.spec, default)]
         if all(on) and written.by(f"spec.{path}") == "policy":  # what is off by default, GPU175 refuses
-            why = "GPUs are allocated by DRA there, and nothing of the device plugin's stack is rendered"
-            drivers = "spec.drivers describes the drivers of such a cluster"
-            yield hit(f"spec.{path}", why=drivers if section == "driver" else why)
+            yield hit(f"spec.{path}", "driver" if section == "driver" else "stack")
 
 
 @rule("GPU112", "note", over="origins")
@@ -115,8 +113,7 @@ def older_than_the_release(written: Written) -> Iterator[Hit]:
             held[f"{name}.{field}"] = f"{version} ({own.version})"
     if held:
         listed = ", ".join(f"{path} {what}" for path, what in held.items())
-        what = f"held at versions older than release {written.spec.release} brings: {listed}"
-        yield Hit(f"spec.{next(iter(held))}", what)
+        yield hit(f"spec.{next(iter(held))}", release=written.spec.release, listed=listed)
 
 
 @rule("GPU109", "warning")
@@ -132,14 +129,9 @@ def unknown_product(cluster: Cluster) -> Iterator[Hit]:
 @rule("GPU106", "note")
 def nodes_need_labels(cluster: Cluster) -> Iterator[Hit]:
     """Nothing starts on a node before it has its labels, and nobody sets them."""
-    who, page = labelling(cluster.spec), docs("labels.md")
-    if cluster.pools and who == "none":
-        remedy = f"see that your tooling sets the labels of {page}, or set spec.reconciler.labelling: program"
-        yield hit("spec.nodePools", remedy=remedy)
-    elif cluster.pools and who is None:
-        remedy = "set spec.reconciler.image; or, where nodes bring their driver and have no MIG manager, "
-        remedy += f"spec.reconciler.labelling: nodeFeatureRule; {page} has the labels, to set them yourself"
-        yield hit("spec.nodePools", remedy=remedy)
+    who = labelling(cluster.spec)
+    if cluster.pools and who in ("none", None):
+        yield hit("spec.nodePools", "none" if who else "people", page=docs("labels.md"))
 
 
 @rule("GPU190", "warning")

@@ -16,8 +16,6 @@ from ..dra import dra
 from ..drivers.upgrades import policies
 from ..rule import Hit, hit, rule
 
-BY_HAND = "delete the driver pods of drained nodes yourself"
-
 
 @rule("GPU101", "error")
 def not_rendered_yet(cluster: Cluster) -> Iterator[Hit]:
@@ -98,12 +96,10 @@ def rollouts_need_the_reconciler(cluster: Cluster) -> Iterator[Hit]:
         return
     section = "drivers[].upgradePolicy" if cluster.listed else "driver.upgradePolicy"
     path = "spec.drivers" if cluster.listed else f"spec.{section}"
-    by_hand = "the driver DaemonSet is OnDelete: a new driver starts on a node when its old driver pod is deleted"
     if not runs(cluster.spec):
-        remedy = ("" if cluster.sandbox else "set spec.reconciler.image, or ") + BY_HAND
-        yield Hit(path, f"{section} is not carried out by manifests", by_hand, remedy)
+        yield hit(path, "by hand" if cluster.sandbox else "nobody", section=section)
     elif cluster.sandbox:
-        yield hit(path, "sandbox", remedy=BY_HAND, by_hand=by_hand)
+        yield hit(path, "sandbox")
 
 
 @rule("GPU107", "error")

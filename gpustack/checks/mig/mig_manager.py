@@ -10,7 +10,7 @@ from ...policy.configurations.embedded import Problem
 from ...policy.configurations.mig_configs import CLIENTS_KEY, read_clients
 from ..rule import Hit, hit, rule
 from ..subjects import told
-from .mig_cuts import ON_THE_NODE, Cut, asked, choices, enabled_cuts, fits, known_anywhere
+from .mig_cuts import Cut, asked, choices, enabled_cuts, fits, known_anywhere
 
 
 @rule("GPU306", "error")
@@ -71,21 +71,14 @@ def uncertain_layout(cluster: Cluster) -> Iterator[Hit]:
 
 
 def _uncertain(cut: Cut) -> Iterator[Hit]:
-    product, layout = cut.product, cut.element.layout
+    product, layout, path, at, whose = cut.product, cut.element.layout, cut.path, cut.inside, cut.whose
     if not layout or cut.unknown or (product is not None and not product.mig_capable):
         return
-    why = ""
     if product is None and cut.expected:
-        what = f"the catalogue doesn't know {cut.expected}"
-        why = f"so the MIG layout of {cut.whose} can't be checked"
+        yield hit(path, "product", inside=at, whose=whose, product=cut.expected)
     elif product is None and not known_anywhere(layout):
-        what = f"no GPU of the catalogue can be cut into {MigLayout.of(layout)}"
-        why = f"{cut.whose} asks for it, and its GPU isn't known"
+        yield hit(path, "anywhere", inside=at, whose=whose, layout=MigLayout.of(layout))
     elif product is not None and not gpus.mig_profiles(product):
-        what = f"the MIG profiles of {product.name} aren't known"
-        why = f"so the layout of {cut.whose} can't be checked"
+        yield hit(path, "profiles", inside=at, whose=whose, product=product.name)
     elif product is not None and product.mig == "unknown" and fits(product, layout):
-        what = f"where MIG instances may stand on {product.name} isn't known"
-        why = f"so the layout of {cut.whose} was checked by the number of instances alone"
-    if why:
-        yield Hit(cut.path, what, why, f"see that the layout is right: {ON_THE_NODE}", cut.inside)
+        yield hit(path, "places", inside=at, whose=whose, product=product.name)

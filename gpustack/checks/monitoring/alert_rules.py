@@ -152,14 +152,11 @@ def other_exporters_metric(cluster: Cluster) -> Iterator[Hit]:
 def pod_labels(cluster: Cluster) -> Iterator[Hit]:
     """A rule for Prometheus that takes the exporter's pod for the one that uses the GPU, or the other way round."""
     honored = telemetry(cluster.spec).exporter.serviceMonitor.honorLabels
-    state, why = "not true", "it is the label of the exporter's own pod, the same for all GPUs of a node"
-    if honored:
-        state, why = "true", "the labels of the exporter keep their names, and nothing has this one"
     for one in expressions(cluster.spec) if monitored(cluster.spec) else ():
         for label in one.names.labels if one.about_gpus else ():
             if right := _right_label(label, honored=honored):
-                what = f"{one.rule}: the label {label.name}, and honorLabels is {state}"
-                yield Hit(one.path, what, why, f"write {right}", label.place)
+                name, at = label.name, label.place
+                yield hit(one.path, "kept" if honored else "own", inside=at, rule=one.rule, label=name, right=right)
                 break
 
 
@@ -197,36 +194,29 @@ def refused_as_a_whole(cluster: Cluster) -> Iterator[Hit]:
     known = set[tuple[object, str]]()
     for where, group in groups(cluster.spec, ("PrometheusRule",)):
         if (name := (where[2], str(group.get("name")))) in known:
-            yield _hit((*where, "name"), f"two groups are called {name[1]}", "give each a name of its own")
+            yield hit(dotted((*where, "name")), "groups", name=name[1])
         known.add(name)
         for at, one in mappings(group.get("rules")):
             yield from _of_rule((*where, "rules", at), one)
-
-
-def _hit(where: Path, what: str, remedy: str) -> Hit:
-    why = "the Prometheus operator leaves out the whole object, with all of its rules"
-    return Hit(dotted(where), what, why, remedy)
 
 
 def _of_rule(where: Path, one: Mapping[str, Any]) -> Iterator[Hit]:
     """What is wrong with the rule ONE."""
     name = called(one)
     if bool(one.get("alert")) == bool(one.get("record")):
-        yield _hit(where, "a rule has both alert and record, or neither", "give it one of the two")
+        yield hit(dotted(where), "both")
     if problem := promql.wrong(str(one.get("expr", ""))):
-        remedy = "correct it; where your Prometheus knows more than this parser, waive the finding"
-        yield _hit((*where, "expr"), f"{name}: Prometheus can't read the expression: {problem}", remedy)
+        yield hit(dotted((*where, "expr")), "expression", name=name, problem=problem)
     if one.get("record"):
         if not SERIES.fullmatch(str(one["record"])):
-            yield _hit((*where, "record"), f"{name} is not a valid series name", "write letters, digits, _ and :")
+            yield hit(dotted((*where, "record")), "series", name=name)
         for key in OF_ALERTS:
             if key in one:
-                yield _hit((*where, key), f"{name} records a series, and has {key}", f"take {key} out")
+                yield hit(dotted((*where, key)), "alerts", name=name, key=key)
     for key in ("labels", "annotations"):
         for label, text in mapping(one.get(key)).items():
+            at = dotted((*where, key, label))
             if not LABEL.fullmatch(str(label)) or label == "__name__":
-                what = f"{name}: {label} is not a valid label name"
-                yield _hit((*where, key, label), what, "write letters, digits and _")
+                yield hit(at, "label", name=name, label=label)
             if one.get("alert") and (problem := go_template.wrong(str(text))):
-                what = f"{name}: Prometheus can't read the template in {label}: {problem}"
-                yield _hit((*where, key, label), what, "correct it: {{ $labels.pod }}, {{ $value | humanize }}")
+                yield hit(at, "template", name=name, label=label, problem=problem)

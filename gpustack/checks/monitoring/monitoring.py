@@ -67,7 +67,7 @@ def monitor_in_vain(written: Written) -> Iterator[Hit]:
     by_user = written.by_user(path) or written.by_user("spec.dcgmExporter.serviceMonitor.enabled")
     asked = exporter.enabled and exporter.serviceMonitor.enabled and by_user
     if asked and not (spec.cluster.monitoring or written.by_user("spec.cluster.monitoring")):
-        yield Hit(path, "the ServiceMonitor is not rendered")
+        yield hit(path)
 
 
 @rule("GPU624", "error")
@@ -183,14 +183,12 @@ def can_not_fire(cluster: Cluster) -> Iterator[Hit]:
         alert = known.alert(name)
         why, pools = alerts.why_not(cluster, alert), set(alerts.switched(cluster)) if alert.pools else every
         if one.enabled and why:
-            path = f"spec.alerts.rules.{name}.enabled"
-            yield Hit(path, f"the alert {name} could never fire", why, f"change that, or leave out {path}")
+            yield hit(f"spec.alerts.rules.{name}.enabled", "never", why=why, alert=name)
         remedy = f"write one of {', '.join(sorted(pools))}" if pools else "leave it out: the policy has no pools"
         for pool in one.perPool:
             if pool not in pools and (pool not in every or not why):
-                path, what = f"spec.alerts.rules.{name}.perPool.{pool}", f"there is no node pool {pool}"
-                what = f"the alert {name} is not about node pool {pool}" if pool in every else what
-                yield Hit(path, what, "what is said of its nodes would be about none", remedy, key=True)
+                at, there = f"spec.alerts.rules.{name}.perPool.{pool}", pool in every
+                yield hit(at, "others" if there else "no pool", remedy=remedy, alert=name, pool_name=pool, at_key=True)
 
 
 @rule("GPU615", "warning")

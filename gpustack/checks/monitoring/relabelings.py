@@ -29,7 +29,6 @@ _NAME = re.compile(r"[a-zA-Z_][a-zA-Z0-9_]*")
 _GROUP = re.compile(r"\$(?:\{\w+\}|\w+)", re.ASCII)
 """A group of the regular expression, in a text that makes a label's name."""
 DEFAULTS = {"regex": "(.*)", "separator": ";", "replacement": "$1"}
-REFUSED = "the Prometheus operator refuses the monitor whole, and nothing of it is scraped"
 FIELDS = ("sourceLabels", "separator", "regex", "targetLabel", "replacement", "modulus")
 
 
@@ -93,8 +92,7 @@ def _times(interval: Any, timeout: Any, path: Path) -> Iterator[Hit]:
     """A hit where a scrape may take longer than the time between two."""
     said = isinstance(interval, str) and isinstance(timeout, str) and bool(interval and timeout)
     if said and milliseconds(timeout) > milliseconds(interval):
-        what = f"scrapeTimeout {timeout} is longer than the interval {interval}"
-        yield Hit(dotted((*path, "scrapeTimeout")), what, REFUSED, f"write {interval} or less")
+        yield hit(dotted((*path, "scrapeTimeout")), "times", timeout=timeout, interval=interval)
 
 
 def _refused(at: str, one: dict[str, Any]) -> Iterator[Hit]:
@@ -102,31 +100,27 @@ def _refused(at: str, one: dict[str, Any]) -> Iterator[Hit]:
     action = str(one.get("action") or "replace").lower()
     given = {key: one[key] for key in FIELDS if one.get(key)}
     text = str(one.get("regex") or "")
-    why = wrong(f"up{{a=~{json.dumps(text)}}}") if text else ""
-    if why:
-        yield Hit(f"{at}.regex", f"the regular expression {text} can't be read", f"{why}; {REFUSED}", "correct it")
+    if text and (problem := wrong(f"up{{a=~{json.dumps(text)}}}")):
+        yield hit(f"{at}.regex", "regex", text=text, problem=problem)
     for position, label in enumerate(given.get("sourceLabels", ())):
         if not _NAME.fullmatch(str(label)):
-            what, remedy = f"{label!r} is not the name of a label", "write letters, digits and '_', no digit first"
-            yield Hit(f"{at}.sourceLabels[{position}]", what, REFUSED, remedy)
+            yield hit(f"{at}.sourceLabels[{position}]", "source", label=repr(label))
     yield from _target(at, action, given)
     if action == "labelmap" and not _named(str(one.get("replacement") or "$1")):
-        what = f"{one.get('replacement')!r} makes no name of a label"
-        yield Hit(f"{at}.replacement", what, REFUSED, "write letters, digits, '_' and groups such as $1")
+        yield hit(f"{at}.replacement", "replacement", text=repr(one.get("replacement")))
     for key in _idle(action, given):
-        yield Hit(f"{at}.{key}", f"{action} has no use for {key}", REFUSED, f"leave out {key}")
+        yield hit(f"{at}.{key}", "idle", action=action, key=key)
 
 
 def _target(at: str, action: str, given: dict[str, Any]) -> Iterator[Hit]:
     """What is wrong with where ACTION writes."""
     target = str(given.get("targetLabel", ""))
     if action == "hashmod" and not given.get("modulus"):
-        yield Hit(at, "hashmod without a modulus", REFUSED, "add modulus: 1 or more, by which the hash is divided")
+        yield hit(at, "modulus")
     if action in WITH_TARGET and not target:
-        yield Hit(at, f"{action} without a targetLabel", REFUSED, "add targetLabel, the label that it writes")
+        yield hit(at, "target", action=action)
     elif target and action in WITH_TARGET and not (_named if action == "replace" else _NAME.fullmatch)(target):
-        what = f"{target!r} is not the name of a label"
-        yield Hit(f"{at}.targetLabel", what, REFUSED, "write letters, digits and '_'")
+        yield hit(f"{at}.targetLabel", "name", target=repr(target))
 
 
 def _named(text: str) -> bool:

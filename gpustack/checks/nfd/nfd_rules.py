@@ -86,9 +86,8 @@ def _values(path: Path, feature: str, attribute: str, expression: dict[str, Any]
     for value in values if operator in {"In", "NotIn"} and nfd.in_hex(feature, attribute) else ():
         if not HEX.fullmatch(str(value)):
             right = str(value).lower().removeprefix("0x").rjust(4, "0")
-            what, why = f"{value!r} equals no {attribute} of a PCI device", "these are four hex digits in lower case"
-            remedy = f'write ["{right}"]' if HEX.fullmatch(right) else 'write four hex digits, such as "10de"'
-            yield Hit(dotted((*path, "value")), what, f"{why}, without 0x", remedy)
+            at, given = dotted((*path, "value")), repr(value)
+            yield hit(at, "hex" if HEX.fullmatch(right) else "digits", value=given, attribute=attribute, right=right)
 
 
 @rule("GPU531", "note")

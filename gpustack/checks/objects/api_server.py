@@ -6,7 +6,7 @@ made of several values. Sources: apimachinery's and the API server's validation 
 validation, k8s.io/kubernetes/pkg/apis/*/validation).
 """
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Any
 
 from pydantic_core import PydanticCustomError
@@ -28,14 +28,13 @@ from ...model import (
 from ...policy.language.forms import Form
 from ...policy.language.types import CONFIG_KEY, DNS_LABEL, DNS_SUBDOMAIN, ENV_NAME, IMAGE, LABEL_KEY, LABEL_VALUE
 from ..rule import Hit, hit, rule
-from .pods import containers
+from .pods import containers, who
 
 RBAC = "rbac.authorization.k8s.io"
 LABELS_AS_NAMES = ("Namespace", "Service")
 """Kinds whose objects have a DNS label as their name."""
 WITH_KEYS = ("ConfigMap", "Secret")
 """Kinds whose keys are names of files."""
-REFUSED = "the API server refuses the object"
 OWN_NUMBERS = ("CustomResourceDefinition",)
 """Kinds with numbers of somebody else in them: the defaults and bounds of a schema."""
 WIDE = {
@@ -74,7 +73,7 @@ def _keys(resource: Resource) -> Iterator[Hit]:
         for key in values:
             yield from _held(resource, (name, key), str(key), CONFIG_KEY)
     for key in maps["data"].keys() & maps["binaryData"].keys():
-        yield hit(dotted(("binaryData", key)), "twice", why=REFUSED, who=_who(resource), key=key)
+        yield hit(dotted(("binaryData", key)), "twice", who=who(resource), key=key)
 
 
 def _metadata(value: Any, path: Path) -> Iterator[tuple[Path, dict[str, Any]]]:
@@ -98,7 +97,7 @@ def _annotations(resource: Resource, path: Path, annotations: Any) -> Iterator[H
         yield from _held(resource, (*path, key), key.lower(), LABEL_KEY)
     size = annotations_size({key: value for key, value in pairs.items() if isinstance(value, str)})
     if size > ANNOTATIONS_LIMIT:
-        yield hit(dotted(path), "size", why=REFUSED, who=_who(resource), size=size, limit=ANNOTATIONS_LIMIT)
+        yield hit(dotted(path), "size", who=who(resource), size=size, limit=ANNOTATIONS_LIMIT)
 
 
 def _held(resource: Resource, path: Path, value: str, form: Form) -> Iterator[Hit]:
@@ -108,56 +107,41 @@ def _held(resource: Resource, path: Path, value: str, form: Form) -> Iterator[Hi
     except PydanticCustomError as error:
         context = error.context or {}
         remedy = str(context.get("remedy") or f"write {form.rule}")
-        yield Hit(dotted(path), f"{_who(resource)}: {context.get('what')}", REFUSED, remedy)
-
-
-def _who(resource: Resource) -> str:
-    return f"{resource.kind} {resource.name}"
+        yield hit(dotted(path), "form", remedy=remedy, who=who(resource), wrong=context.get("what"))
 
 
 @rule("GPU812", "error", over="object")
 def numbers(resource: Resource) -> Iterator[Hit]:
     """A number that its field can't hold."""
-    if not _of_kubernetes(resource) or resource.kind in OWN_NUMBERS:
+    if not of_kubernetes(resource) or resource.kind in OWN_NUMBERS:
         return
-    for path, number in _integers(resource.body, ()):
+    of_others = AMOUNTS - {"value"} if resource.kind == "PriorityClass" else AMOUNTS
+    for path, number in leaves(resource.body, of_others):
+        if not isinstance(number, int) or isinstance(number, bool):
+            continue
         field = next((step for step in reversed(path) if isinstance(step, str)), "")
         if field in PORTS | PORTS_OR_NONE and not (field in PORTS) <= number <= 65535:
-            what, remedy = "which is not a port", "write a number from 1 to 65535"
+            yield hit(dotted(path), "port", who=who(resource), number=number)
         elif field not in WIDE and not -INT32 - 1 <= number <= INT32:
-            what, remedy = "and the field has 32 bits", f"write {INT32} or less"
-        else:
-            continue
-        yield Hit(dotted(path), f"{_who(resource)}: {dotted(path)} is {number}, {what}", REFUSED, remedy)
+            yield hit(dotted(path), "bits", who=who(resource), number=number, most=INT32)
     for path, container in containers(resource.body):
         for probe, least in (("startupProbe", 1), ("livenessProbe", 1), ("readinessProbe", 0)):
             yield from _probe(resource, (*path, probe), container.get(probe), once=bool(least))
 
 
-def _of_kubernetes(resource: Resource) -> bool:
+def of_kubernetes(resource: Resource) -> bool:
     """Whether the object is of an API of Kubernetes itself: what numbers mean in others, their schemas say."""
     return "." not in resource.group or resource.group.endswith(".k8s.io")
 
 
-def _integers(value: Any, path: Path) -> Iterator[tuple[Path, int]]:
-    """The whole numbers in VALUE, with their places."""
-    if isinstance(value, int) and not isinstance(value, bool):
-        yield path, value
-    for key, item in children(value):
-        if key not in AMOUNTS or (key == "value" and not path):  # of a PriorityClass
-            yield from _integers(item, (*path, key))
-
-
 def _probe(resource: Resource, path: Path, probe: Any, *, once: bool) -> Iterator[Hit]:
     for name, number in mapping(probe).items():
-        what = f"{_who(resource)}: {name} is {number}"
         if not isinstance(number, int) or isinstance(number, bool):
             continue
         if number < 0 and name != "terminationGracePeriodSeconds":
-            yield Hit(dotted((*path, name)), what, REFUSED, "write a number from 1 on, or leave it out")
+            yield hit(dotted((*path, name)), "negative", who=who(resource), name=name, number=number)
         elif once and name == "successThreshold" and number > 1:
-            what += " in a probe that restarts the container"
-            yield Hit(dotted((*path, name)), what, REFUSED, "leave it out: it is 1")
+            yield hit(dotted((*path, name)), "once", who=who(resource), number=number)
 
 
 @rule("GPU813", "error", over="object")
@@ -179,21 +163,24 @@ def of_containers(resource: Resource) -> Iterator[Hit]:
 
 def _without_nul(resource: Resource, path: Path, text: Any) -> Iterator[Hit]:
     if isinstance(text, str) and "\0" in text:
-        yield hit(dotted(path), who=_who(resource))
+        yield hit(dotted(path), who=who(resource))
 
 
 @rule("GPU814", "error", over="object")
 def password_in_an_address(resource: Resource) -> Iterator[Hit]:
     """An address with a password in it."""
-    for path, text in _texts(resource.body, ()):
-        if has_credentials(text):
+    for path, text in leaves(resource.body):
+        if isinstance(text, str) and "@" in text and has_credentials(text):
             line = next(line for line in text.splitlines() if has_credentials(line))
-            yield hit(dotted(path), who=_who(resource), line=masked(line.strip())[:120])
+            yield hit(dotted(path), who=who(resource), line=masked(line.strip())[:120])
 
 
-def _texts(value: Body | list[Any] | Any, path: Path) -> Iterator[tuple[Path, str]]:
-    """The texts in VALUE that may hold an address with a user, with their places."""
-    if isinstance(value, str) and "@" in value:
-        yield path, value
-    for key, item in children(value):
-        yield from _texts(item, (*path, key))
+def leaves(body: Body, but: Collection[str] = ()) -> Iterator[tuple[Path, Any]]:
+    """The single values in BODY with their places, in its order; none of what is below the keys BUT."""
+    waiting: list[tuple[Path, Any]] = [((), body)]
+    while waiting:
+        path, value = waiting.pop()
+        if isinstance(value, dict | list):
+            waiting += [((*path, key), item) for key, item in children(value) if key not in but][::-1]
+        else:
+            yield path, value

@@ -47,7 +47,7 @@ def requests_and_limits(resource: Resource) -> Iterator[Hit]:
         return
     for path, container in containers(resource.body):
         for key, what, why, remedy in wrong_amounts(container):
-            whose = f"container {container.get('name')} of {resource.kind} {resource.name}"
+            whose = f"container {container.get('name')} of {who(resource)}"
             yield Hit(dotted((*path, "resources", *key)), f"{whose}: {what}", why, remedy)
 
 
@@ -188,11 +188,11 @@ RESTARTS: dict[str, tuple[str, ...]] = {
     "CronJob": ("Never", "OnFailure"),
 }
 """The restartPolicies of the pods of each kind; absent it is Always."""
-REFUSED = "the API server refuses the object"
 
 
-def _hit(resource: Resource, path: Path, what: str, remedy: str) -> Hit:
-    return Hit(dotted(path), f"{resource.kind} {resource.name}: {what}", REFUSED, remedy)
+def who(resource: Resource) -> str:
+    """What messages call RESOURCE."""
+    return f"{resource.kind} {resource.name}"
 
 
 @rule("GPU817", "error", over="object")
@@ -202,7 +202,7 @@ def parts_of_a_pod(resource: Resource) -> Iterator[Hit]:
     volumes = [((*pod_steps(resource.body), "volumes", at), one) for at, one in mappings(pod.get("volumes"))]
     for what, parts in (("containers", all_containers), ("volumes", volumes)):
         for path, called in _again(parts):
-            yield _hit(resource, (*path, "name"), f"two {what} are called {called}", "give each a name of its own")
+            yield hit(dotted((*path, "name")), "twice", who=who(resource), parts=what, name=called)
     claims = mappings(mapping(resource.body.get("spec")).get("volumeClaimTemplates"))
     having = [one.get("name") for _, one in volumes] + [mapping(one.get("metadata")).get("name") for _, one in claims]
     for path, container in all_containers:
@@ -210,8 +210,8 @@ def parts_of_a_pod(resource: Resource) -> Iterator[Hit]:
             for index, mount in mappings(container.get(key)):
                 name = mount.get("name")
                 if isinstance(name, str) and name not in having:
-                    what = f"container {container.get('name')} mounts {name!r}, and the pod has no such volume"
-                    yield _hit(resource, (*path, key, index, "name"), what, "add it under volumes, or correct the name")
+                    at, whose = dotted((*path, key, index, "name")), container.get("name")
+                    yield hit(at, "mount", who=who(resource), container=whose, name=repr(name))
         yield from _handlers(resource, path, container)
 
 
@@ -223,8 +223,9 @@ def _handlers(resource: Resource, path: Path, container: dict[str, Any]) -> Iter
             continue
         given = [name for name in HANDLERS if name in handler]
         if len(given) != 1:
-            what = f"{dotted(steps)} has {' and '.join(given)}" if given else f"{dotted(steps)} says not what to do"
-            yield _hit(resource, (*path, *steps), what, f"write one of {', '.join(HANDLERS)}")
+            at, name, known = dotted((*path, *steps)), dotted(steps), ", ".join(HANDLERS)
+            whose, have = who(resource), " and ".join(given)
+            yield hit(at, "several" if given else "nothing", who=whose, handler=name, given=have, known=known)
 
 
 @rule("GPU818", "error", over="object")
@@ -235,9 +236,8 @@ def workload_and_pods(resource: Resource) -> Iterator[Hit]:
         return
     written, allowed = mapping(template.get("spec")).get("restartPolicy"), RESTARTS[resource.kind]
     if (written or "Always") not in allowed:
-        what = f"its pods have restartPolicy {written or 'Always, which is the default'}"
-        path = (*pod_steps(resource.body), "restartPolicy")
-        yield _hit(resource, path, what, f"write restartPolicy: {' or '.join(allowed)}")
+        path, have = dotted((*pod_steps(resource.body), "restartPolicy")), written or "Always, which is the default"
+        yield hit(path, "restart", who=who(resource), written=have, allowed=" or ".join(allowed))
     if resource.kind in SELECTING:
         yield from _selected(resource, template)
 
@@ -246,10 +246,9 @@ def _selected(resource: Resource, template: dict[str, Any]) -> Iterator[Hit]:
     selector = mapping(mapping(resource.body.get("spec")).get("selector"))
     wanted, labels = mapping(selector.get("matchLabels")), mapping(mapping(template.get("metadata")).get("labels"))
     if not wanted and not selector.get("matchExpressions"):
-        remedy = "write matchLabels, and the same on the pods"
-        yield _hit(resource, ("spec", "selector"), "the selector is empty", remedy)
+        yield hit("spec.selector", "empty", who=who(resource))
     for key, value in wanted.items():
         if labels.get(key) != value:
             has = f"{key}: {labels[key]}" if key in labels else f"no {key}"
-            what = f"the selector asks for {key}: {value}, and the pods have {has}"
-            yield _hit(resource, ("spec", "selector", "matchLabels", key), what, "write the same in both places")
+            path = dotted(("spec", "selector", "matchLabels", key))
+            yield hit(path, "selected", who=who(resource), key=key, value=value, has=has)

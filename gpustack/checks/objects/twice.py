@@ -54,10 +54,8 @@ def strict_namespace(cluster: Cluster) -> Iterator[Hit]:
     for index, body in enumerate(spec.extraObjects):
         level = mapping(body["metadata"].get("labels")).get(keys.ENFORCE)
         if body["kind"] == "Namespace" and body["metadata"]["name"] == spec.cluster.namespace and level in STRICT:
-            yield Hit(
-                f'spec.extraObjects[{index}].metadata.labels["{keys.ENFORCE}"]',
-                f"the namespace {spec.cluster.namespace} enforces {level}, which the stack's pods break",
-            )
+            path = f'spec.extraObjects[{index}].metadata.labels["{keys.ENFORCE}"]'
+            yield hit(path, namespace=spec.cluster.namespace, level=level)
 
 
 @rule("GPU213", "note")

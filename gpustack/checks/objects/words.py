@@ -9,14 +9,15 @@ from typing import Any
 
 from ...catalog import kubernetes, object_kinds
 from ...catalog._lookup import nearest
-from ...model import Path, Resource, children, dotted, mappings
+from ...model import Path, Resource, dotted, mappings
 from ...policy.language.spec import ClusterPolicySpec
+from ...policy.loading.diagnose import nulls
 from ...policy.loading.lists import identity
 from ...policy.loading.place import node
 from ..rule import Hit, hit, meant, rule
 from ..subjects import Written
-from .api_server import PORTS, REFUSED
-from .pods import FOREIGN
+from .api_server import PORTS, leaves, of_kubernetes
+from .pods import FOREIGN, who
 
 SHARES: Mapping[tuple[str, str], Sequence[Path]] = object_kinds.grouped("shares")
 """Where a kind has a number of pods or a percentage of them."""
@@ -34,15 +35,14 @@ def number_in_quotes(resource: Resource) -> Iterator[Hit]:
     """A number in quotes where the API server takes a number, or text that is not one."""
     if resource.origin not in FOREIGN:
         return
-    who = f"{resource.kind} {resource.name}"
     for path in SHARES.get((resource.group, resource.kind), ()):
         value = node(resource.body, path)
         if what := _no_share(value, str(path[-1])):
             remedy = f"write {value}, without quotes" if _number(value) else 'write a number from 0 on, or "25%"'
-            yield Hit(dotted(path), f"{who}: {path[-1]} is {what}", REFUSED, remedy)
-    known = "." not in resource.group or resource.group.endswith(".k8s.io")
-    for path, value in _texts_of_ports(resource.body, ()) if known else ():
-        yield hit(dotted(path), who=who, key=path[-1], value=value, refused=REFUSED)
+            yield hit(dotted(path), "share", remedy=remedy, who=who(resource), key=path[-1], value=what)
+    for path, value in leaves(resource.body, MAPS) if of_kubernetes(resource) else ():
+        if path[-1] in PORTS and _number(value):
+            yield hit(dotted(path), who=who(resource), key=path[-1], value=value)
 
 
 def _number(value: Any) -> bool:
@@ -60,15 +60,6 @@ def _no_share(value: Any, field: str) -> str:
     return f'"{value}", more than all' if field in UP_TO_100 and int(value[:-1][:9]) > 100 else ""
 
 
-def _texts_of_ports(value: Any, path: Path) -> Iterator[tuple[Path, str]]:
-    """Texts of digits in the place of ports."""
-    for key, item in children(value):
-        if key in PORTS and _number(item):
-            yield (*path, key), item
-        elif key not in MAPS:
-            yield from _texts_of_ports(item, (*path, key))
-
-
 @rule("GPU207", "warning", over="origins")
 def null_in_an_object(written: Written) -> Iterator[Hit]:
     """A key of a ConfigMap, a label, or a key that doesn't exist, with nothing behind its colon."""
@@ -79,16 +70,16 @@ def null_in_an_object(written: Written) -> Iterator[Hit]:
             continue
         for index, body in mappings(part.data.get("extraObjects")):
             at = positions.get(identity(body, ("extraObjects",)), index)
-            for path in _nulls(body, ()):
+            for path in nulls(body, but=()):
                 steps: Path = ("extraObjects", at, *path)
                 free, known = path[-2:-1] and path[-2] in MAPS, _fields(body, path[:-1], written.spec)
                 if written.merged.writer(steps) is not None or not (free or (known and path[-1] not in known)):
                     continue  # a lower layer's value stays, as null promises
                 where = part.locate(("extraObjects", index, *path), key=True)
-                who, line = f"{dotted(path)} of the {body.get('kind')}", f"({where.file}, line {where.line})"
+                what, line = f"{dotted(path)} of the {body.get('kind')}", f"({where.file}, line {where.line})"
                 near = "" if free else meant(nearest(str(path[-1]), known, 1))
                 place = dotted(("spec", *steps))
-                yield hit(place, "" if free else "unknown", remedy=near, who=who, line=line, key=path[-1])
+                yield hit(place, "" if free else "unknown", remedy=near, who=what, line=line, key=path[-1])
 
 
 def _fields(body: Any, path: Path, spec: ClusterPolicySpec) -> list[str]:
@@ -101,12 +92,3 @@ def _fields(body: Any, path: Path, spec: ClusterPolicySpec) -> list[str]:
         if not isinstance(schema, dict):
             return []
     return sorted(schema.get("properties", ())) if schema.get("additionalProperties") is False else []
-
-
-def _nulls(value: Any, path: Path) -> Iterator[Path]:
-    """The places of nulls in VALUE."""
-    for key, item in children(value):
-        if item is None:
-            yield (*path, key)
-        else:
-            yield from _nulls(item, (*path, key))

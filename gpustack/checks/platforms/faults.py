@@ -11,7 +11,7 @@ from ...cluster.pool import Pool
 from ...cluster.resolve import Cluster
 from ...policy.language import images
 from ...policy.language.operand import EnvVar
-from ..rule import POOLS, Hit, rule
+from ..rule import Hit, hit, rule
 
 SECTIONS = ("toolkit", "devicePlugin", "gfd", "migManager")
 """Those of the device plugin's stack with known faults."""
@@ -46,8 +46,8 @@ class Shown(NamedTuple):
 def _hits(cluster: Cluster, severity: str) -> Iterator[Hit]:
     for fault, path, pool in shown(cluster):
         if fault.severity == severity:
-            what, why = f"{fault.what} ({POOLS})" if pool else fault.what, "it is a known fault of this version"
-            yield Hit(path, what, why, f"use {fault.use}", pool=pool.name if pool else "")
+            name = pool.name if pool else ""
+            yield hit(path, "pool" if pool else "cluster", fault=fault.what, use=fault.use, pool=name)
 
 
 def shown(cluster: Cluster) -> Iterator[Shown]:

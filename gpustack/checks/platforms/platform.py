@@ -45,17 +45,13 @@ def perhaps_installed_twice(cluster: Cluster) -> Iterator[Hit]:
 def _twice(cluster: Cluster, *, sure: bool) -> Iterator[Hit]:
     spec, platform = cluster.spec, cluster.platform
     foreign = foreign_nodes(spec, platform)
-    why = "; the pools run another system than that image, though" if foreign else ""
+    also = "; the pools run another system than that image, though" if foreign else ""
     for section, (title, harm) in SECTIONS.items():
         brought = platform.brings.get(section)
         on = cluster.container_drivers if section == "driver" else getattr(spec, section).enabled
         if brought is not None and (brought.sure and not foreign) == sure and on:
-            yield Hit(
-                f"spec.{section}.enabled",
-                f"{title} is installed on {platform.title}, which has it already",
-                f"{brought.what}; {harm}{why}",
-                f"set spec.{section}.enabled: false, or correct spec.cluster.platform if the nodes are different ones",
-            )
+            because = f"{brought.what}; {harm}{also}"
+            yield hit(f"spec.{section}.enabled", title=title, platform=platform.title, because=because)
 
 
 def foreign_nodes(spec: ClusterPolicySpec, platform: Platform) -> bool:

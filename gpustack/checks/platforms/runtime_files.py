@@ -133,13 +133,9 @@ def some_template(cluster: Cluster) -> Iterator[Hit]:
 
 
 def _templates(cluster: Cluster, *, of_distribution: bool) -> Iterator[Hit]:
-    why = "it replaces the text that the distribution would write, and lacks parts of it"
     for path, name, file in files(cluster):
         if file.endswith(".tmpl") and cluster.platform.own_template == of_distribution:
-            remedy, plain = "leave it out: the platform's default is a drop-in file", file.removesuffix(".tmpl")
-            other = f"write {plain}, or set spec.cluster.platform, whose default is a drop-in file, and leave it out"
-            what, remedy = f"{name} is the template {file}", remedy if of_distribution else other
-            yield Hit(path, what, f"{why}; the node may not start after a reboot", remedy)
+            yield hit(path, name=name, file=file, plain=file.removesuffix(".tmpl"))
 
 
 @rule("GPU460", "note")

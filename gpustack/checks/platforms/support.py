@@ -63,10 +63,8 @@ def kubernetes_in_range(cluster: Cluster) -> Iterator[Hit]:
     if narrower and not outside(have, low, high):
         what, limit = f"release {release} on {platform.title}", narrower
     if outside(have, low, limit):
-        what = f"{what} is documented for Kubernetes {low} to {limit}, and the cluster has {shown(have[:2])}"
-        older = "upgrade the cluster, or choose a release that is documented for it"
-        remedy = _other_release(have) if have > numbers(limit) else older
-        yield Hit("spec.cluster.kubernetesVersion", what, remedy=remedy)
+        path, remedy = "spec.cluster.kubernetesVersion", _other_release(have) if have > numbers(limit) else ""
+        yield hit(path, remedy=remedy, what=what, low=low, high=limit, has=shown(have[:2]))
 
 
 def _other_release(have: Numbers) -> str:

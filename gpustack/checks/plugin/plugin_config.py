@@ -174,13 +174,10 @@ def strategies_that_contradict(cluster: Cluster) -> Iterator[Hit]:
     names = [element.strip() for element in elements]
     legacy = [name for name in names if name in {"envvar", "volume-mounts"}]
     default = "cdi-annotations,cdi-cri" if spec.cdi.enabled else "envvar"
-    remedy = f"leave it out: the default here is {default}"
     if legacy and any(name.startswith("cdi-") for name in names):
-        why = "NVIDIA_VISIBLE_DEVICES becomes void, or names of CDI devices can't be resolved"
-        yield hit(path, "mixed", why=why, remedy=remedy, name=NAME, legacy=legacy[0], text=text)
+        yield hit(path, "mixed", name=NAME, legacy=legacy[0], text=text, default=default)
     elif legacy and spec.cdi.enabled:
-        why = "with CDI the runtime is set up for cdi-annotations and cdi-cri; this is a setting from before v25.10"
-        yield hit(path, "legacy", why=why, name=NAME, text=text, advice=remedy)
+        yield hit(path, "legacy", name=NAME, text=text, default=default)
 
 
 @rule("GPU503", "error")
@@ -197,7 +194,8 @@ def sharing_that_fails(cluster: Cluster) -> Iterator[Hit]:
             if strategy(cluster.spec, None) == "mixed":
                 yield hit(path, "mixed", whose=f"node pool {pool.name} shares by MPS")
             if how.replicas > most:
-                yield _too_many(f"{path}.replicas", f"{how.replicas} replicas by MPS", most, pool.said.gpuProduct or "")
+                on = f", on {pool.said.gpuProduct}" if pool.said.gpuProduct else ""
+                yield hit(f"{path}.replicas", "pool", number=how.replicas, most=most, on=on)
 
 
 def _mps(cluster: Cluster, named: Named, mps: Shared) -> Iterator[Hit]:
@@ -208,13 +206,14 @@ def _mps(cluster: Cluster, named: Named, mps: Shared) -> Iterator[Hit]:
     chosen = [(pool, pool.said.nodeSelector.get(keys.PLUGIN_CONFIG) or default) for pool in cluster.pools]
     pools = [pool for pool, name in chosen if name == named.name]
     most = _most_clients(pools)
-    products = {pool.said.gpuProduct or "" for pool in pools if _most_clients([pool]) == most} - {""}
+    products = sorted({pool.said.gpuProduct or "" for pool in pools if _most_clients([pool]) == most} - {""})
+    on = f", on {', '.join(products)}" if products else ""
     for entry in mps.entries:
         if entry.name.startswith(MIG):
             yield hit(named.path, "instances", named=named.name, entry=entry.name, inside=entry.place)
         if entry.replicas > most:
-            what = f"{named.name}: replicas is {entry.replicas} under mps"
-            yield _too_many(named.path, what, most, ", ".join(sorted(products)), entry.replicas_place)
+            at, number = entry.replicas_place, entry.replicas
+            yield hit(named.path, "config", named=named.name, number=number, most=most, on=on, inside=at)
 
 
 def _most_clients(pools: Iterable[Pool]) -> int:
@@ -223,27 +222,15 @@ def _most_clients(pools: Iterable[Pool]) -> int:
     return min(limits, default=max(limit["replicas"] for limit in plugin_config.sharing()["mps_max_replicas"]))
 
 
-def _too_many(path: str, what: str, most: int, products: str, place: tuple[int, int] | None = None) -> Hit:
-    why = f"MPS serves {most} clients of a GPU at most" + (f", on {products}" if products else "") + ": the others fail"
-    return Hit(path, what, why, f"write {most} or less, or use timeSlicing", place)
-
-
 @rule("GPU510", "note")
 def what_sharing_isolates(cluster: Cluster) -> Iterator[Hit]:
     """Pods that share a GPU, and what that does not keep apart."""
     for pool in cluster.pools:
         for kind in ("timeSlicing", "mps"):
             if getattr(pool.said.sharing, kind) is not None:
-                part = "one MIG instance" if pool.said.sharing.mig else "one GPU"
-                yield _shares(f"{pool.path}.sharing.{kind}", f"node pool {pool.name}", kind, part)
+                part, whose = "one MIG instance" if pool.said.sharing.mig else "one GPU", f"node pool {pool.name}"
+                yield hit(f"{pool.path}.sharing.{kind}", "mps" if kind == "mps" else "sliced", whose=whose, part=part)
     for path, name, config in configs(cluster):
-        if config.kind and config.sharing[config.kind].entries:
-            yield _shares(path, f"nodes with {name}", config.kind, "one GPU", config.sharing[config.kind].place)
-
-
-def _shares(path: str, whose: str, kind: str, part: str, place: tuple[int, int] | None = None) -> Hit:
-    if kind == "mps":
-        why = "MPS gives each an equal part of the memory, but a fault of one ends all that share the GPU"
-    else:
-        why = "each sees all of its memory, so one can take what the others need, and a fault of one can end all"
-    return hit(path, why=why, whose=whose, part=part, inside=place)
+        if config.kind and (shared := config.sharing[config.kind]).entries:
+            whose, case = f"nodes with {name}", "mps" if config.kind == "mps" else "sliced"
+            yield hit(path, case, whose=whose, part="one GPU", inside=shared.place)

@@ -82,7 +82,7 @@ def unknown_nulls(parts: Iterable[Part]) -> Iterator[Finding]:
         from gpustack.policy.language.spec import ClusterPolicySpec
         from gpustack.policy.loading.suggest import keys_at, remedy
 
-        for path in _nulls(part.data, ()):
+        for path in nulls(part.data):
             keys = list(keys_at(ClusterPolicySpec, path[:-1]))
             if keys and path[-1] not in keys:
                 name, where = dotted(("spec", *path)), part.locate(path, key=True)
@@ -90,12 +90,13 @@ def unknown_nulls(parts: Iterable[Part]) -> Iterator[Finding]:
                 yield Finding(UNKNOWN_KEY, "error", f"unknown key {name}", name, where, "", do)
 
 
-def _nulls(data: Any, path: Path) -> Iterator[Path]:
+def nulls(data: Any, path: Path = (), but: Path = OBJECTS) -> Iterator[Path]:
+    """The places of the nulls in DATA, which stands at PATH; what stands at BUT is left out."""
     for key, value in children(data):
-        if value is None and isinstance(data, dict):
+        if value is None:  # no item of a list: such a part is refused before
             yield (*path, key)
-        elif (*path, key) != OBJECTS:
-            yield from _nulls(value, (*path, key))
+        elif (*path, key) != but:
+            yield from nulls(value, (*path, key), but)
 
 
 def _mistake(details: ErrorDetails, merged: Merged) -> _Error:
