@@ -34,23 +34,34 @@ GROUPS = ("kueue.x-k8s.io", "kubevirt.io")
 
 
 @dataclass(frozen=True)
-class Tenant:
+class Given:
+    """An object of a tenant."""
+
+    body: Body
+
+    @property
+    def who(self) -> str:
+        """What messages call it."""
+        return f"{self.body['kind']} {node(self.body, ('metadata', 'name')) or '(without a name)'}"
+
+    @property
+    def namespace(self) -> str:
+        """Its namespace, which is that of its pods, as far as the manifest says."""
+        return namespace_of(self.body)
+
+
+@dataclass(frozen=True)
+class Tenant(Given):
     """A workload and the cluster that it is for. `pod` is a PodSpec, `path` its place in the manifest.
 
     `whole` is false where only containers or resources were found in a custom resource: where the pods may run then
     isn't known.
     """
 
-    body: Body
     path: Path
     pod: Mapping[str, Any]
     offer: Offer
     whole: bool = True
-
-    @property
-    def who(self) -> str:
-        """What messages call it."""
-        return called(self.body)
 
     def at(self, *steps: str | int) -> str:
         """The place at STEPS below the pod."""
@@ -59,11 +70,6 @@ class Tenant:
     def inside(self, container: tuple[str, int], *steps: str | int) -> str:
         """The place at STEPS below CONTAINER, which is all that there is of a pod that isn't whole."""
         return self.at(*(container if self.whole else ()), *steps)
-
-    @property
-    def namespace(self) -> str:
-        """The namespace of its pods, as far as the manifest says."""
-        return namespace_of(self.body)
 
     @property
     def labels(self) -> Mapping[str, Any]:
@@ -159,17 +165,11 @@ ALONE = Others()
 
 
 @dataclass(frozen=True)
-class TenantObject:
+class TenantObject(Given):
     """An object of a tenant, with pods or without, the cluster that it is for, and what else is looked at."""
 
-    body: Body
     offer: Offer
     others: Others = ALONE
-
-    @property
-    def namespace(self) -> str:
-        """Its namespace, as far as the manifest says."""
-        return namespace_of(self.body)
 
     def beside(self, labels: Mapping[str, Any]) -> list[Tenant]:
         """The workloads of its namespace in the same run with the first text of LABELS; without one, all of them."""
@@ -182,16 +182,6 @@ class TenantObject:
     def group(self) -> str:
         """Its API group, "" for the core one."""
         return str(self.body.get("apiVersion")).rpartition("/")[0]
-
-    @property
-    def who(self) -> str:
-        """What messages call it."""
-        return called(self.body)
-
-
-def called(body: Body) -> str:
-    """What messages call BODY."""
-    return f"{body['kind']} {node(body, ('metadata', 'name')) or '(without a name)'}"
 
 
 def namespace_of(body: Body) -> str:

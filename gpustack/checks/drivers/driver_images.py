@@ -24,19 +24,19 @@ DIGEST = "sha256:"
 def no_image_for_the_system(cluster: Cluster) -> Iterator[Hit]:
     """There is no published driver image for the nodes' operating system."""
     for driver in _published(cluster):
-        system = driver.pool.system
+        system, at = driver.pool.system, f"{driver.pool.path}.os"
         first = drivers.first_branch_on(driver.pool.said.os or "")
         if system is not None and system.driver_image != "vendor" and not system.published:
             own = cluster.spec.cluster.openshift
             renamed = oses.openshift(own.version or "").get("os") if own and system.id == "rhcos" else None
             if renamed:
-                yield about(driver, f"{driver.pool.path}.os", "renamed", right=renamed)
+                yield about(driver, at, "renamed", right=renamed)
             else:
-                yield _no_image(driver, f"NVIDIA publishes none for {system.name}")
+                yield about(driver, at, "none", because=f"NVIDIA publishes none for {system.name}")
         elif first is not None and driver.numbers and driver.numbers[0] < first.number:
-            yield _no_image(driver, f"there are images for it from {first.name} on")
+            yield about(driver, at, "none", because=f"there are images for it from {first.name} on")
         elif last := _after_the_last(driver):
-            yield _no_image(driver, f"NVIDIA stopped building for it; the last one is {last}")
+            yield about(driver, at, "none", because=f"NVIDIA stopped building for it; the last one is {last}")
 
 
 def _after_the_last(driver: NodeDriver) -> str:
@@ -63,10 +63,6 @@ def _published(cluster: Cluster) -> Iterator[NodeDriver]:
     """The drivers whose image is one of NVIDIA's, named by its tag, on nodes that aren't labelled to run none."""
     named = (driver for driver in cluster.drivers if driver.nvidias and not driver.digest)
     return (driver for driver in named if driver.pool.said.nodeSelector.get(f"{DEPLOY}driver") != "false")
-
-
-def _no_image(driver: NodeDriver, why: str) -> Hit:
-    return about(driver, f"{driver.pool.path}.os", "none", because=why)
 
 
 @rule("GPU436", "warning")

@@ -91,14 +91,10 @@ def who_describes_drivers(cluster: Cluster) -> Iterator[Hit]:
     if spec.driver.useNvidiaDriverCRD and not cluster.dra and cluster.pools and not spec.drivers:
         yield hit("spec.driver.useNvidiaDriverCRD", "list")
     for pool in cluster.pools if not cluster.listed else ():
-        if pool.said.driver is not None:
-            if pool.workload != "container":
-                why = f"its nodes serve {pool.workload}, without a driver for containers"
-            elif not spec.driver.enabled and pool.said.driver.installs:
-                why = "spec.driver.enabled is false: nodes bring their driver, of which only hostVersion may be said"
-            else:
-                continue
-            yield hit(f"{pool.path}.driver", "pools", why=why)
+        if pool.said.driver is not None and pool.workload != "container":
+            yield hit(f"{pool.path}.driver", "machines", workload=pool.workload)
+        elif pool.said.driver is not None and not spec.driver.enabled and pool.said.driver.installs:
+            yield hit(f"{pool.path}.driver", "brought")
 
 
 @rule("GPU143", "error")

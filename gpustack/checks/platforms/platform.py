@@ -12,7 +12,6 @@ from ...catalog._versions import numbers
 from ...catalog.platforms import Platform
 from ...cluster.pool import Pool
 from ...cluster.resolve import Cluster
-from ...model import Body
 from ...policy.language.spec import ClusterPolicySpec
 from ..language.policy import newer_fields
 from ..rule import Hit, hit, rule
@@ -132,17 +131,12 @@ def kubelet_paths_that_stay(render: Render) -> Iterator[Hit]:
         return
     mounted_by: dict[str, list[str]] = {}
     for resource, pod in render.pods:
-        for path in _host_paths(pod):
+        mounts = [volume.get("hostPath") or {} for volume in pod.get("volumes", [])]
+        for path in (str(one["path"]) for one in mounts if "path" in one):
             if path == default or path.startswith(f"{default}/"):
                 mounted_by.setdefault(path, []).append(f"{resource.kind}/{resource.name}")
     for path, names in mounted_by.items():
         yield hit("spec.hostPaths.kubeletRootDir", section=path, names=", ".join(names), root=root)
-
-
-def _host_paths(pod: Body) -> Iterator[str]:
-    for volume in pod.get("volumes", []):
-        if "path" in (source := volume.get("hostPath") or {}):
-            yield str(source["path"])
 
 
 @rule("GPU484", "warning")

@@ -135,16 +135,13 @@ def nri_needs_a_newer_runtime(cluster: Cluster) -> Iterator[Hit]:
         return
     if not releases.release(spec.release).traits.toolkit_nri_namespace:
         yield hit("spec.cdi.nriPluginEnabled", "release", release=spec.release)
+    old, new = NRI_CONTAINERD
     for path, (name, said) in runtimes(spec).items():
         version = said or (numbers(spec.cluster.kubernetesVersion)[:2] if name == "cri-o" else ())
-        lacking = name == "containerd" and version and not _has_nri(version)
+        has = version[: len(new)] >= new or (version[:2] == old[:2] and version >= old)
+        lacking = name == "containerd" and version and not has
         if lacking or (name == "cri-o" and () < version < NRI_CRIO):
             yield hit(path, "runtime", name=name, version=shown(version))
-
-
-def _has_nri(version: Numbers) -> bool:
-    old, new = NRI_CONTAINERD
-    return version[: len(new)] >= new or (version[:2] == old[:2] and version >= old)
 
 
 @rule("GPU406", "note")

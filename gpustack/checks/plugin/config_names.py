@@ -51,16 +51,14 @@ def no_such_config(cluster: Cluster) -> Iterator[Hit]:
     if (known := keys_of(cluster)) is None:
         return
     label, (where, names) = keys.PLUGIN_CONFIG, known
+    has = ", ".join(names) or "none"
     asked = [(DEFAULT, cluster.spec.devicePlugin.config.default)]
     asked += [(f'{pool.path}.nodeSelector["{label}"]', pool.said.nodeSelector.get(label)) for pool in cluster.pools]
     asked += [(path, value) for path, key, value in labels_of_rules(cluster.spec) if key == label]
     for path, name in asked:
         if name and name not in names:
-            near, called, listed = meant(nearest(name, names, 1)), repr(name), ", ".join(names) or "none"
-            if path == DEFAULT:
-                yield hit(path, "default", remedy=near, name=name, called=called, where=where, listed=listed)
-            else:
-                yield hit(path, "label", remedy=near, name=name, called=called, where=where, listed=listed)
+            near, called, own = meant(nearest(name, names, 1)), repr(name), path == DEFAULT
+            yield hit(path, "default" if own else "label", remedy=near, name=name, called=called, where=where, has=has)
 
 
 @rule("GPU506", "warning")

@@ -115,12 +115,11 @@ def _flags(spec: ClusterPolicySpec, named: Named) -> Iterator[Hit]:
         if wins is None or _same(value) == _same(wins):
             continue
         name = plugin_config.flags()[path].env
-        why = f"the environment variable {name} wins, and it is {wins!r}"
         section = "gfd" if path.startswith("flags.gfd.") else "devicePlugin"
-        remedy = f"set {name} in spec.{section}.env, or leave out the flag"
-        if path == STRATEGY:
-            remedy = "leave out the flag"
-        if path == STRATEGY and spec.mig.strategy == wins:
+        why, remedy = f"the environment variable {name} wins, and it is {wins!r}", "leave out the flag"
+        if path != STRATEGY:
+            remedy = f"set {name} in spec.{section}.env, or {remedy}"
+        elif spec.mig.strategy == wins:
             why = f"the environment variable {name} wins, which has mig.strategy: {wins}"
             if path not in named.config.wrong:
                 remedy += f", or set spec.mig.strategy: {value}, which is for all nodes"

@@ -241,7 +241,7 @@ def _longest(windows: Iterable[Window]) -> int:
     longest, day, every = 0, 24 * 60, list(windows)
     for zone in {each.timeZone for each in every}:
         opens = sorted(
-            ((7 * week + DAYS.index(name)) * day + _minute(each.start), each.hours * 60)
+            ((7 * week + DAYS.index(name)) * day + 60 * int(each.start[:-3]) + int(each.start[-2:]), each.hours * 60)
             for each in every
             for name in each.days or DAYS
             for week in (0, 1)
@@ -253,11 +253,6 @@ def _longest(windows: Iterable[Window]) -> int:
             end = max(end, begin + lasts)
             longest = max(longest, end - first)
     return longest if longest < 7 * day else 0
-
-
-def _minute(start: str) -> int:
-    hour, _, minute = start.partition(":")
-    return 60 * int(hour) + int(minute)
 
 
 @rule("GPU843", "warning")

@@ -9,7 +9,6 @@ from ...cluster.mig_layouts import text_of
 from ...cluster.pool import Pool
 from ...cluster.resolve import Cluster, resolve
 from ...policy.configurations.mig_configs import KEY, read_vgpu_config
-from ...policy.language.operand import Operand
 from ...policy.language.spec import ClusterPolicySpec
 from ..rule import Hit, hit, rule
 from ..subjects import told
@@ -167,18 +166,17 @@ def part_is_off(cluster: Cluster) -> Iterator[Hit]:
     spec = cluster.spec
     seen = set[str]()
     for pool in cluster.pools:
-        needed: list[tuple[str, Operand, str]] = []
+        needed: list[tuple[str, str]] = []
         if pool.workload == "vm-passthrough":
-            needed.append(("vfioManager", spec.vfioManager, "nothing binds their GPUs to vfio-pci"))
+            needed.append(("vfioManager", "nothing binds their GPUs to vfio-pci"))
             if cluster.kata:
-                effect = "nothing offers their GPUs to Kata containers"
-                needed.append(("kataSandboxDevicePlugin", spec.kataSandboxDevicePlugin, effect))
+                needed.append(("kataSandboxDevicePlugin", "nothing offers their GPUs to Kata containers"))
         elif pool.workload == "vm-vgpu":
             if not cluster.listed:
-                needed.append(("vgpuManager", spec.vgpuManager, "nothing brings the vGPU host driver"))
-            needed.append(("vgpuDeviceManager", spec.vgpuDeviceManager, "nothing makes vGPU devices"))
-        for name, part, effect in needed:
-            if not part.enabled and name not in seen:
+                needed.append(("vgpuManager", "nothing brings the vGPU host driver"))
+            needed.append(("vgpuDeviceManager", "nothing makes vGPU devices"))
+        for name, effect in needed:
+            if not getattr(spec, name).enabled and name not in seen:
                 seen.add(name)
                 path, image = f"spec.{name}.enabled", WITH_IMAGE if name == "vgpuManager" else ""
                 yield hit(path, part=name, pool_name=pool.name, workload=pool.workload, effect=effect, image=image)

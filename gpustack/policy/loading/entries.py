@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 from gpustack.catalog import _data
 from gpustack.model import Finding, InputError
 from gpustack.policy.loading.brought import LIMITS
-from gpustack.policy.loading.layers import Part, merge
+from gpustack.policy.loading.envelope import valid
+from gpustack.policy.loading.layers import Part
 from gpustack.text.positions import locate
 from gpustack.text.read import value
 from gpustack.text.source import decode, load_bytes
@@ -80,13 +81,5 @@ class Entries(Generic[E]):
             what, remedy = f"{self.words['one']} is a mapping", f"write {self.words['fields']} below its dash"
             wrong.append(Finding(self.rule, "error", what, path, where, "", remedy))
             return None
-        from pydantic import ValidationError
-
-        from gpustack.policy.loading.diagnose import diagnose
-
-        merged = merge([Part("policy", display, item, (index,), text)])
-        try:
-            return self.model.model_validate(merged.spec)
-        except ValidationError as error:
-            wrong += diagnose(error, merged, self.model, (self.words["section"], index))
-            return None
+        part = Part("policy", display, item, (index,), text)
+        return valid(self.model, part, wrong, (self.words["section"], index))

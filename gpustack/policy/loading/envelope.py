@@ -65,17 +65,17 @@ def told(document: Document, path: Path, rule: str, case: str, *, key: bool = Fa
     return TEXTS.finding(rule, case, where, at=dotted(path), **words)
 
 
-def valid(model: type[S], data: Any, at: Path, document: Document, wrong: list[Finding]) -> S | None:
-    """DATA, a mapping AT a place of DOCUMENT, as MODEL; None after adding to WRONG what is wrong with it."""
+def valid(model: type[S], part: Part, wrong: list[Finding], at: Path | None = None) -> S | None:
+    """What PART holds, as MODEL; None after adding to WRONG what is wrong with it. AT is its place in their words."""
     from pydantic import ValidationError
 
-    merged = merge([Part("policy", document.file, data, at, document.text)])
+    merged = merge([part])
     try:
         return model.model_validate(merged.spec)
     except ValidationError as error:
         from gpustack.policy.loading.diagnose import diagnose
 
-        wrong += diagnose(error, merged, model, at)
+        wrong += diagnose(error, merged, model, part.at if at is None else at)
         return None
 
 
@@ -120,7 +120,7 @@ def _name(document: Document, findings: list[Finding]) -> tuple[str | None, dict
         key: "" if value is None and key not in Metadata.model_fields else value for key, value in metadata.items()
     }
     given |= {"name": "unnamed"} if metadata.get("name") is None else {}
-    read = valid(Metadata, given, ("metadata",), document, findings)
+    read = valid(Metadata, Part("policy", document.file, given, ("metadata",), document.text), findings)
     name = metadata.get("name")
     return name if isinstance(name, str) else None, read.labels if read else {}
 

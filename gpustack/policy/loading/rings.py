@@ -113,7 +113,7 @@ def of_documents(documents: Mapping[str, Document]) -> Rings:
     document, rings = documents.get(FLEET), list["Ring"]()
     if document is not None:
         opened = open_layer(document, "fleet", "Fleet")
-        read_spec = valid(FleetSpec, opened.spec, ("spec",), document, wrong)
+        read_spec = valid(FleetSpec, Part("policy", document.file, opened.spec, ("spec",), document.text), wrong)
         rings = read_spec.rings if read_spec else []
         wrong += opened.findings
     changes = []
@@ -128,8 +128,9 @@ def of_documents(documents: Mapping[str, Document]) -> Rings:
         if not isinstance(given, dict):
             wrong.append(told(each, ("rollout",), "GPU090", "no mapping", what="rollout"))
             continue
-        rollout = valid(Rollout, given, ("rollout",), each, wrong)
-        renderer = valid(Renderer, {key: each.data[key] for key in ("gpustack",) if key in each.data}, (), each, wrong)
+        rollout = valid(Rollout, Part("policy", each.file, given, ("rollout",), each.text), wrong)
+        beside = {key: each.data[key] for key in ("gpustack",) if key in each.data}
+        renderer = valid(Renderer, Part("policy", each.file, beside, (), each.text), wrong)
         known = [ring.name for ring in rings]
         if rollout and document is None:
             wrong.append(told(each, ("kind",), "GPU090", "no rings"))
