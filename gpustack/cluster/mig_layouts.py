@@ -214,38 +214,24 @@ def groups(elements: Sequence[Element], pool: NodePool) -> list[Group] | None:
     fitting = [element for element in elements if element.matches(product) is not False]
     if any(element.matches(product) is None for element in fitting):
         return None
-    if pool.gpusPerNode is None:
-        return _uncounted(fitting)
-    states: list[Mapping[str, int] | None] = [None] * pool.gpusPerNode
-    for element in fitting:
-        for index in range(pool.gpusPerNode) if element.devices is None else element.devices:
-            if index < pool.gpusPerNode:
-                states[index] = element.layout if element.enabled else None
-    distinct: list[Group] = []
-    for state in states:
-        if all(group.layout != state for group in distinct):
-            indices = tuple(index for index, other in enumerate(states) if other == state)
-            distinct.append(Group(indices, state))
-    return distinct
-
-
-def sevenths(layout: Mapping[str, int]) -> int:
-    """How many compute slices the instances of LAYOUT have; a whole GPU has seven, or four."""
-    return sum(mig.ProfileName.parse(name).slices * count for name, count in layout.items())
-
-
-def _uncounted(elements: Sequence[Element]) -> list[Group]:
-    """As `groups`, for nodes whose number of GPUs is not known."""
     everything: Mapping[str, int] | None = None
     listed: dict[int, Mapping[str, int] | None] = {}
-    for element in elements:
+    for element in fitting:
         made = element.layout if element.enabled else None
         if element.devices is None:
             everything, listed = made, {}
         else:
             listed |= dict.fromkeys(element.devices, made)
+    count = pool.gpusPerNode
+    states = listed if count is None else {index: listed.get(index, everything) for index in range(count)}
     distinct: list[Group] = []
-    for state in listed.values():
+    for state in states.values():
         if all(group.layout != state for group in distinct):
-            distinct.append(Group(tuple(sorted(index for index, other in listed.items() if other == state)), state))
-    return [*distinct, Group(None, everything)]
+            indices = tuple(sorted(index for index, other in states.items() if other == state))
+            distinct.append(Group(indices, state))
+    return distinct if count is not None else [*distinct, Group(None, everything)]
+
+
+def sevenths(layout: Mapping[str, int]) -> int:
+    """How many compute slices the instances of LAYOUT have; a whole GPU has seven, or four."""
+    return sum(mig.ProfileName.parse(name).slices * count for name, count in layout.items())

@@ -10,7 +10,7 @@ from ..component import Component
 from ..monitoring import dcgm, dcgm_exporter
 from ..monitoring.monitoring_inputs import DcgmExporterInputs
 from ..parts.daemonset import daemonset
-from ..parts.kube import access, grant, rights, service
+from ..parts.kube import access, grant, rights
 from ..parts.pod import Pod
 from ..parts.scc import scc
 from . import dra_dcgm
@@ -41,17 +41,7 @@ def objects(inputs: DcgmExporterInputs) -> Iterator[Body]:
     yield admin_claim(TEMPLATE, namespace, CLAIM)
     if inputs.common.openshift:
         yield scc(NAME, namespace)
-    yield service(
-        NAME,
-        namespace,
-        port_name="gpu-metrics",
-        port=dcgm_exporter.PORT,
-        annotations={"prometheus.io/scrape": "true"},
-        kind=inputs.service_type,
-        traffic=inputs.service_traffic,
-    )
-    if inputs.monitor:
-        yield dcgm_exporter.monitor(inputs.common, inputs.monitor, NAME)
+    yield from dcgm_exporter.reached(inputs, NAME)
     body = daemonset(inputs.common, NAME, pod(inputs), deploy="dcgm-exporter-dra", pod_annotations=inputs.annotations)
     body["spec"]["updateStrategy"] = {"type": "RollingUpdate"}
     yield body

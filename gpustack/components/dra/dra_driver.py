@@ -17,7 +17,7 @@ from ..component import Component
 from ..crds import crd
 from ..parts.daemonset import OWN_LABELS, VALIDATIONS, daemonset, driver_install_dir, host_root
 from ..parts.kube import access, grant, rights
-from ..parts.pod import PRIVILEGED, PRIVILEGED_ROOT, Container, Env, Pod, Volume, grpc_probe, unique
+from ..parts.pod import PRIVILEGED, PRIVILEGED_ROOT, Container, Env, Pod, Volume, references
 from ..parts.scc import scc
 from ..parts.template import data, filled, template
 from ..parts.validation import READY, driver_features, driver_wait, toolkit_wait
@@ -190,9 +190,9 @@ def kubelet_plugin(
         resources=program.resources,
     )
     if port := program.port:
-        timing = {"timeoutSeconds": 10}
-        container.startup = grpc_probe(port, "liveness", periodSeconds=1, failureThreshold=600, **timing)
-        container.liveness = grpc_probe(port, "liveness", periodSeconds=alive_every, failureThreshold=3, **timing)
+        asks = {"grpc": {"port": port, "service": "liveness"}, "timeoutSeconds": 10}
+        container.startup = {**asks, "periodSeconds": 1, "failureThreshold": 600}
+        container.liveness = {**asks, "periodSeconds": alive_every, "failureThreshold": 3}
     container.mount(registry, registry.path)
     container.mount(plugins, plugins.path, propagation="Bidirectional").mount(CDI, "/var/run/cdi")
     container.mount(RESULTS, READY, read_only=True)
@@ -234,7 +234,7 @@ def controller(inputs: DraDriverInputs, program: Program) -> Body:
         pod_labels=labels | {key: value for key, value in common.labels.items() if key not in OWN_LABELS},
         annotations=common.annotations,
         pull_policy=inputs.pull_policy,
-        pull_secrets=[{"name": name} for name in unique(inputs.pull_secrets)],
+        pull_secrets=references(inputs.pull_secrets),
         priority_class=common.priority_class,
         security_context=common.security_context,
         tolerations=[*data(__file__, "controller_tolerations"), *common.tolerations],

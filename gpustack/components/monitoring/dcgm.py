@@ -8,7 +8,7 @@ from ..component import Component
 from ..parts.daemonset import RUN_NVIDIA, daemonset
 from ..parts.kube import service
 from ..parts.operand import main_container, operand_access, operand_pod
-from ..parts.pod import Env, Pod, tcp_probe
+from ..parts.pod import Env, Pod
 from ..parts.validation import toolkit_wait
 from .monitoring_inputs import DcgmInputs
 
@@ -38,5 +38,5 @@ def pod(inputs: DcgmInputs) -> Pod:
     ports = [{"name": "dcgm", "containerPort": PORT}]
     main = main_container(inputs, "nvidia-dcgm-ctr", Env().policy(inputs.env), ports=ports)
     if inputs.common.traits.dcgm_probes:
-        main.liveness = main.readiness = tcp_probe(PORT, initialDelaySeconds=15)
+        main.liveness = main.readiness = {"tcpSocket": {"port": PORT}, "initialDelaySeconds": 15}
     return operand_pod(inputs, NAME, main, [toolkit_wait(inputs.common, RUN_NVIDIA)], [RUN_NVIDIA])

@@ -10,17 +10,16 @@ from collections.abc import Iterator
 from ...api import keys
 from ...model import Body
 from ..component import Component
-from ..parts.common_inputs import Common
 from ..parts.daemonset import daemonset
 from ..parts.kube import config_map, grant, rights, service
 from ..parts.monitoring import operators_rule, service_monitor
 from ..parts.operand import main_container, operand_access, operand_pod
-from ..parts.pod import PRIVILEGED, Container, Env, Pod, Volume, http_probe, sparse
+from ..parts.pod import PRIVILEGED, Container, Env, Pod, Volume, sparse
 from ..parts.validation import toolkit_wait
 from ..scripts import entrypoint, script
 from .dcgm import NAME as DCGM
 from .dcgm import PORT as DCGM_PORT
-from .monitoring_inputs import DcgmExporterInputs, Monitor, Relabelling
+from .monitoring_inputs import DcgmExporterInputs, Relabelling
 
 NAME = "nvidia-dcgm-exporter"
 READ_PODS = "nvidia-dcgm-exporter-read-pods"
@@ -42,19 +41,9 @@ class DcgmExporter(Component[DcgmExporterInputs]):
         if reads_pods(inputs):
             pods = rights(READ_PODS)
             yield from grant(READ_PODS, NAME, common.namespace, labels=LABELS, **pods)
-        yield service(
-            NAME,
-            common.namespace,
-            port_name="gpu-metrics",
-            port=PORT,
-            annotations={"prometheus.io/scrape": "true"},
-            kind=inputs.service_type,
-            traffic=inputs.service_traffic,
-        )
+        yield from reached(inputs, NAME)
         if inputs.relabelling:
             yield config_map(NAME, common.namespace, {"entrypoint.sh": script("dcgm-exporter-relabel")}, labels=LABELS)
-        if inputs.monitor:
-            yield monitor(common, inputs.monitor)
         if inputs.rules:
             yield operators_rule("accelerator_metrics", NAME, common.namespace, inputs.rule_labels)
         yield daemonset(
@@ -68,21 +57,27 @@ class DcgmExporter(Component[DcgmExporterInputs]):
         )
 
 
-def monitor(common: Common, options: Monitor, name: str = NAME) -> Body:
-    """The ServiceMonitor NAME with what the policy says about scraping; what it leaves out is Prometheus' to decide.
+def reached(inputs: DcgmExporterInputs, name: str) -> Iterator[Body]:
+    """The Service NAME, and its ServiceMonitor with what the policy says about scraping; what it leaves out is
+    Prometheus' to decide.
 
     The CRD has a default for the action of a relabelling alone. It is written out: an engine that compares what it
     applied with what it finds would see a change for ever (bug-reports.md B16).
     """
+    space, kind, traffic = inputs.common.namespace, inputs.service_type, inputs.service_traffic
+    notes = {"prometheus.io/scrape": "true"}
+    yield service(name, space, port_name="gpu-metrics", port=PORT, annotations=notes, kind=kind, traffic=traffic)
+    if (options := inputs.monitor) is None:
+        return
     endpoint = sparse(
         interval=options.interval,
         scrapeTimeout=options.scrape_timeout,
         honorLabels=options.honor_labels or None,
         relabelings=[{"action": "replace", **relabeling} for relabeling in options.relabelings],
     )
-    return service_monitor(
+    yield service_monitor(
         name,
-        common.namespace,
+        space,
         port="gpu-metrics",
         number=PORT,
         job_label="app",
@@ -116,8 +111,8 @@ def pod(inputs: DcgmExporterInputs, *, dra: bool = False) -> Pod:
     ports = [{"name": "metrics", "containerPort": PORT}]
     main = main_container(inputs, NAME, environment(inputs, dra=dra), ports=ports)
     if inputs.common.traits.dcgm_probes:
-        main.liveness = http_probe(PORT, "/health", initialDelaySeconds=45, periodSeconds=5)
-        main.readiness = http_probe(PORT, "/health", initialDelaySeconds=45)
+        main.readiness = {"httpGet": {"path": "/health", "port": PORT}, "initialDelaySeconds": 45}
+        main.liveness = {**main.readiness, "periodSeconds": 5}
     run_nvidia = Volume.host("run-nvidia", "/run/nvidia")
     init = [toolkit_wait(inputs.common, run_nvidia)]
     resources = Volume.host("pod-gpu-resources", posixpath.join(inputs.kubelet_dir, "pod-resources"))

@@ -29,7 +29,7 @@ from ..component import Component
 from ..crds import crd
 from ..parts import admission
 from ..parts.kube import access, config_map, rights
-from ..parts.pod import RESTRICTED, Volume, sparse, unique
+from ..parts.pod import RESTRICTED, Volume, references, sparse
 from ..parts.template import template
 from ..plugin.gfd import FEATURES
 from .nfd_inputs import CHART, Finders, Installation, NfdInputs, Part
@@ -105,7 +105,7 @@ def workload(
         own["mounts"].append({"name": name, "mountPath": CONFIG_DIR, "readOnly": True})
         own["volumes"].append(Volume.config_map(name, f"{nfd.name}-{role}-conf", items={key: key}).body())
         yield config_map(f"{nfd.name}-{role}-conf", nfd.namespace, {key: text}, labels=labels)
-    words = {**dict(nfd), **dict(part), "pull_secrets": [{"name": each} for each in unique(nfd.pull_secrets)]}
+    words = {**dict(nfd), **dict(part), "pull_secrets": references(nfd.pull_secrets)}
     yield template(
         __file__,
         "workload",

@@ -255,7 +255,7 @@ class Pod:
             shareProcessNamespace=(self.share_process_namespace and not self.host_pid) or None,
             terminationGracePeriodSeconds=self.grace_period,
             automountServiceAccountToken=self.automount_token,
-            imagePullSecrets=[{"name": name} for name in unique(self.pull_secrets)],
+            imagePullSecrets=references(self.pull_secrets),
             resourceClaims=[{"name": name, "resourceClaimTemplateName": made} for name, made in self.claims.items()],
             initContainers=[container.body() for container in self.init],
             containers=[container.body() for container in self.containers],
@@ -263,26 +263,11 @@ class Pod:
         )
 
 
-def unique(names: Iterable[str]) -> list[str]:
-    """NAMES without repetitions, in order of first appearance."""
-    return list(dict.fromkeys(names))
-
-
-def http_probe(port: int, path: str, **timing: int) -> Body:
-    """An httpGet probe; TIMING by the API's own names (initialDelaySeconds=...)."""
-    return {"httpGet": {"path": path, "port": port}, **timing}
+def references(names: Iterable[str]) -> list[Body]:
+    """References to objects called NAMES, each once, in order of first appearance."""
+    return [{"name": name} for name in dict.fromkeys(names)]
 
 
 def exec_probe(command: Sequence[str], **timing: int) -> Body:
-    """A probe that runs COMMAND; TIMING as for `http_probe`."""
+    """A probe that runs COMMAND; TIMING by the API's own names (initialDelaySeconds=...)."""
     return {"exec": {"command": list(command)}, **timing}
-
-
-def tcp_probe(port: int, **timing: int) -> Body:
-    """A probe that opens PORT; TIMING as for `http_probe`."""
-    return {"tcpSocket": {"port": port}, **timing}
-
-
-def grpc_probe(port: int, service: str, **timing: int) -> Body:
-    """A probe that asks the gRPC health service at PORT for SERVICE; TIMING as for `http_probe`."""
-    return {"grpc": {"port": port, "service": service}, **timing}

@@ -15,7 +15,7 @@ from ...model import Body, docs
 from ..component import Component
 from ..parts.kube import access, config_map, grant, rights, service
 from ..parts.monitoring import prometheus_rule, service_monitor
-from ..parts.pod import RESTRICTED, unique
+from ..parts.pod import RESTRICTED, references
 from ..parts.template import template
 from .guards import admission_policies
 from .reconciler_inputs import ProgramInputs, ReconcilerInputs
@@ -73,8 +73,7 @@ def deployment(inputs: ReconcilerInputs) -> Body:
 
 def run_in(inputs: ProgramInputs) -> dict[str, Any]:
     """INPUTS as words of a template, with what pods of the program's image may do."""
-    secrets = [{"name": name} for name in unique(inputs.pull_secrets)]
-    return {**dict(inputs), "pull_secrets": secrets, "restricted": RESTRICTED}
+    return {**dict(inputs), "pull_secrets": references(inputs.pull_secrets), "restricted": RESTRICTED}
 
 
 def alerts(name: str, inputs: ReconcilerInputs) -> Body:

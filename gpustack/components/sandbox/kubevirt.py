@@ -15,7 +15,7 @@ from ...gitops.engines import wanted
 from ...model import Body
 from ..component import Component
 from ..parts.kube import metadata
-from ..parts.pod import sparse, unique
+from ..parts.pod import sparse
 from .kubevirt_inputs import Device, KubeVirtInputs
 
 
@@ -34,7 +34,7 @@ def kubevirt(inputs: KubeVirtInputs) -> tuple[str, str, Body]:
     gates: list[str] = []
     if inputs.gates is not None:
         ours = ["HostDevices", *(["DisableMDEVConfiguration"] if inputs.keep_mediated else [])]
-        gates = unique([*inputs.gates, *ours])
+        gates = list(dict.fromkeys([*inputs.gates, *ours]))
     configuration = sparse(
         developerConfiguration=sparse(featureGates=gates),
         permittedHostDevices=devices(inputs, "pciVendorSelector"),

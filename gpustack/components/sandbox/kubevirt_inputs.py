@@ -1,15 +1,11 @@
 """Inputs of KubeVirt's configuration: the devices that it permits, made from the node pools."""
 
-from collections.abc import Iterable, Iterator
-from typing import Literal
+from collections.abc import Iterable
 
-from ...cluster.mig_layouts import product_of
-from ...cluster.resolve import Cluster, resolve
+from ...cluster.resolve import Cluster
 from ...cluster.virtual import mediated_devices, pci_devices
 from ...model import Finding, FindingsError
-from ...policy.language.node_pools import NodePool
 from ...policy.language.sandbox import KubeVirt, PermittedDevice, Target
-from ...policy.language.spec import ClusterPolicySpec
 from ..parts.common_inputs import Inputs
 from ..refusals import refused
 
@@ -48,11 +44,10 @@ def from_cluster(cluster: Cluster) -> KubeVirtInputs | None:
     section = spec.kubevirt
     if section is None:
         return None
-    external, findings = cluster.offered_to_kubevirt, list[Finding]()
-    ours = pci_of_pools(spec, section, findings)
-    pci = permitted(ours, external, ((each.selector, each) for each in section.pciDevices))
-    ours = mediated_of_pools(spec, section, findings)
-    mediated = permitted(ours, external, ((each.name, each) for each in section.mediatedDevices))
+    own_pci, own_mediated, findings = of_pools(cluster, section)
+    external = cluster.offered_to_kubevirt
+    pci = permitted(own_pci, external, ((each.selector, each) for each in section.pciDevices))
+    mediated = permitted(own_mediated, external, ((each.name, each) for each in section.mediatedDevices))
     if section.featureGates is not None and section.target == "hyperconverged":
         findings.append(refused("GPU083", "kubevirt.featureGates"))
     if not pci and not mediated and not findings:
@@ -84,32 +79,21 @@ def permitted(
     return tuple(devices[selector] for selector in sorted(devices))
 
 
-def pools(spec: ClusterPolicySpec, what: Literal["vm-passthrough", "vm-vgpu"]) -> Iterator[tuple[int, NodePool]]:
-    """The pools whose GPUs virtual machines of KubeVirt get, by position."""
-    if not resolve(spec).kata:
-        yield from ((index, spec.nodePools[index]) for index in resolve(spec).serving(what))
-
-
-def pci_of_pools(spec: ClusterPolicySpec, section: KubeVirt, findings: list[Finding]) -> list[tuple[str, str]]:
-    """(PCI id, resource) of the GPUs that pools pass through."""
-    devices = list[tuple[str, str]]()
-    for index, pool in pools(spec, "vm-passthrough"):
-        product = product_of(pool)
-        if product is not None:
-            devices += pci_devices(product)
+def of_pools(cluster: Cluster, section: KubeVirt) -> tuple[list[tuple[str, str]], list[tuple[str, str]], list[Finding]]:
+    """(PCI id, resource) of the GPUs that pools pass through to virtual machines of KubeVirt, (name, resource) of the
+    vGPU types that they have, and what pools fail to say.
+    """
+    pci, mediated, findings = list[tuple[str, str]](), list[tuple[str, str]](), list[Finding]()
+    machines = () if cluster.kata else cluster.pools
+    for pool in (each for each in machines if each.workload == "vm-passthrough"):
+        if pool.product is not None:
+            pci += pci_devices(pool.product)
         elif not section.pciDevices:
-            at, said = f"nodePools[{index}].gpuProduct", pool.gpuProduct
-            unknown = refused("GPU080", at, "unknown" if said else "unsaid", product=said, pool=pool.name)
-            findings.append(unknown)
-    return devices
-
-
-def mediated_of_pools(spec: ClusterPolicySpec, section: KubeVirt, findings: list[Finding]) -> list[tuple[str, str]]:
-    """(name, resource) of the vGPU types that pools have."""
-    devices = list[tuple[str, str]]()
-    for index, pool in pools(spec, "vm-vgpu"):
-        types = mediated_devices(resolve(spec).of(pool))
+            at, product = f"nodePools[{pool.index}].gpuProduct", pool.said.gpuProduct
+            findings.append(refused("GPU080", at, "unknown" if product else "unsaid", product=product, pool=pool.name))
+    for pool in (each for each in machines if each.workload == "vm-vgpu"):
+        types = mediated_devices(pool)
         if not types and not section.mediatedDevices:
-            findings.append(refused("GPU081", f"nodePools[{index}].vgpu.config", pool=pool.name))
-        devices += types
-    return devices
+            findings.append(refused("GPU081", f"nodePools[{pool.index}].vgpu.config", pool=pool.name))
+        mediated += types
+    return pci, mediated, findings
