@@ -226,7 +226,7 @@ class Cluster:
         pausing = []
         if self.container_drivers or (self.listed and self.spec.drivers):
             pausing.append(("drivers" if self.listed else "driver", "the driver manager"))
-        if self.mig_manager and self.spec.migManager.enabled:
+        if self.mig_manager:
             pausing.append(("migManager", "the MIG manager"))
         if self.sandbox:
             pausing.append(("sandboxWorkloads", "the managers of vfio-pci and vGPU"))

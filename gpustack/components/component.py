@@ -53,11 +53,8 @@ class Manifest(cdk8s.ApiObject):
 def id_of(body: Body) -> str:
     """What BODY is called in the tree, if nothing else has its kind, namespace and name."""
     meta = body["metadata"]
-    return (
-        f"{body['kind']}-{meta['namespace']}.{meta['name']}"
-        if "namespace" in meta
-        else f"{body['kind']}-{meta['name']}"
-    )
+    space = f"{meta['namespace']}." if "namespace" in meta else ""
+    return f"{body['kind']}-{space}{meta['name']}"
 
 
 @lru_cache(maxsize=4096)

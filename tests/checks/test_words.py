@@ -112,7 +112,7 @@ def test_runtime_classes_of_the_platform() -> None:
     """k3s ships the RuntimeClass nvidia (its manifest runtimes.yaml); one under references is left to it."""
     from gpustack.cluster.resolve import resolve
     from gpustack.components.toolkit.runtime_classes import RuntimeClasses
-    from gpustack.components.toolkit.runtime_classes_inputs import from_cluster
+    from gpustack.components.toolkit.toolkit_inputs import runtime_classes as from_cluster
     from tests.components.common import render, spec
 
     theirs = spec(references=[{"kind": "RuntimeClass", "name": "nvidia"}])

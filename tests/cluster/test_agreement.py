@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from gpustack.checks.rule import rules_over
 from gpustack.cluster.resolve import resolve
 from gpustack.components.driver import driver_inputs, nvidia_drivers_inputs
-from gpustack.components.nfd import node_labels_inputs
+from gpustack.components.nfd import nfd_inputs
 from gpustack.components.reconciler import node_policies_inputs
 from gpustack.model import FindingsError
 from gpustack.policy.language.spec import ClusterPolicySpec
@@ -123,4 +123,4 @@ def test_all_readers_of_a_policy_agree(case: Case) -> None:
         assert policy["gpu"]["resources"] == counts
         assert agreed(pool, policy, counts)
         assert ("driver" in policy) == (name is not None)
-    assert node_labels_inputs.from_cluster(cluster) is None  # the program labels nodes
+    assert nfd_inputs.node_labels(cluster) is None  # the program labels nodes

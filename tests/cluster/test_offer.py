@@ -9,7 +9,7 @@ import pytest
 from gpustack.catalog.kubernetes import minor
 from gpustack.cluster.resolve import resolve
 from gpustack.components import RuntimeClasses
-from gpustack.components.toolkit import runtime_classes_inputs as inputs_of
+from gpustack.components.toolkit.toolkit_inputs import runtime_classes
 from tests.components.common import render, spec
 
 H100 = "NVIDIA-H100-80GB-HBM3"
@@ -82,7 +82,7 @@ def test_what_nobody_knows() -> None:
 def test_runtime_classes_are_those_that_are_rendered(sections: dict[str, Any]) -> None:
     """The names are those of the objects, whatever the policy says."""
     policy = spec(**sections)
-    inputs = inputs_of.from_cluster(resolve(policy))
+    inputs = runtime_classes(resolve(policy))
     rendered = [key.partition("/")[2] for key in render(RuntimeClasses, inputs)] if inputs else []
     assert set(resolve(policy).runtime_classes) == set(rendered)
     assert minor(policy.cluster.kubernetesVersion) == "1.34"

@@ -43,7 +43,7 @@ def test_bodies_are_let_go_of() -> None:
     """jsii keeps every construct for ever; the objects that the compiler has taken are not kept with it."""
     cdk8s = pytest.importorskip("cdk8s")
     from gpustack.components import RuntimeClasses
-    from gpustack.components.toolkit.runtime_classes_inputs import RuntimeClassesInputs
+    from gpustack.components.toolkit.toolkit_inputs import RuntimeClassesInputs
 
     made = RuntimeClasses(cdk8s.Chart(cdk8s.App(), "c"), "x", RuntimeClassesInputs())
     before = made.resources()

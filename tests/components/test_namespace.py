@@ -10,7 +10,7 @@ from gpustack.cluster.resolve import resolve
 from gpustack.components import Namespace, RuntimeClasses
 from gpustack.components.base import base_inputs
 from gpustack.components.base.base_inputs import NamespaceInputs
-from gpustack.components.toolkit import runtime_classes_inputs as runtime_classes
+from gpustack.components.toolkit import toolkit_inputs
 from gpustack.model import Body
 from gpustack.text.quantities import size
 from tests.components.common import chart, render, spec
@@ -67,7 +67,7 @@ def test_before_everything_else() -> None:
     """What pods stand on is applied with the base."""
     made = Namespace(chart(), "stage", NamespaceInputs(name="x", quota=True)).resources()
     assert {resource.stage for resource in made} == {"base"}
-    classes = RuntimeClasses(chart(), "classes", runtime_classes.RuntimeClassesInputs()).resources()
+    classes = RuntimeClasses(chart(), "classes", toolkit_inputs.RuntimeClassesInputs()).resources()
     assert {resource.stage for resource in classes} == {"base"}
 
 
@@ -83,7 +83,7 @@ def test_before_everything_else() -> None:
 )
 def test_runtime_classes(sections: dict[str, Any], names: list[str]) -> None:
     """The default class, with CDI two more, none with the NRI plugin; handlers are called like the classes (5.5)."""
-    inputs = runtime_classes.from_cluster(resolve(spec(**sections)))
+    inputs = toolkit_inputs.runtime_classes(resolve(spec(**sections)))
     found = render(RuntimeClasses, inputs) if inputs else {}
     assert list(found) == [f"RuntimeClass/{name}" for name in names]
     for name in names:

@@ -137,7 +137,7 @@ def test_no_alerts_without_their_exporter() -> None:
 
 def finder(**section: Any) -> dict[str, Body]:
     """What the section `nfd` renders to on OpenShift."""
-    inputs = nfd.from_cluster(resolve(spec(cluster=OPENSHIFT, nfd=section)))
+    inputs = nfd.nfd(resolve(spec(cluster=OPENSHIFT, nfd=section)))
     return render(NodeFeatureDiscovery, inputs) if inputs else {}
 
 

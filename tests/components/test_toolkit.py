@@ -9,7 +9,8 @@ import pytest
 from gpustack.cluster.resolve import resolve
 from gpustack.components import ContainerToolkit
 from gpustack.components.toolkit.environment import FILES, config_sources
-from gpustack.components.toolkit.toolkit_inputs import ToolkitInputs, from_cluster
+from gpustack.components.toolkit.toolkit_inputs import ToolkitInputs
+from gpustack.components.toolkit.toolkit_inputs import toolkit as from_cluster
 from gpustack.model import Body
 from tests.components.common import common, container, env, grants, mounts, pod_of, render, spec, validation
 

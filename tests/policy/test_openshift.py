@@ -55,7 +55,7 @@ def test_each_thing_of_the_family_is_asked_by_itself(monkeypatch: pytest.MonkeyP
         record = dataclasses.replace(whole, **lacks)
         monkeypatch.setattr(platforms, "of", lambda name, *, openshift: record)
         cluster = resolve(spec(cluster={"platform": "openshift"}, nfd={"enabled": True}))
-        nfd = nfd_inputs.from_cluster(cluster)
+        nfd = nfd_inputs.nfd(cluster)
         constraints = Common.from_cluster(cluster).openshift
         return bool(nfd and nfd.instance), constraints, prometheus_rules(cluster.spec)
 

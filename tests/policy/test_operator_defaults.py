@@ -11,7 +11,7 @@ import pytest
 
 from gpustack.catalog import fields, releases
 from gpustack.cluster.resolve import resolve
-from gpustack.components.toolkit.toolkit_inputs import from_cluster
+from gpustack.components.toolkit.toolkit_inputs import toolkit as from_cluster
 from gpustack.model import FindingsError, InputError
 from gpustack.policy.help.explain import explain
 from gpustack.policy.loading.load import load, load_values

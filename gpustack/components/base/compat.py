@@ -12,7 +12,7 @@ from ...api import keys
 from ...model import Body
 from ..component import Component
 from ..crds import crd
-from ..parts.kube import metadata
+from ..parts.kube import object_of
 from .base_inputs import CompatInputs
 
 NAME = "cluster-policy"
@@ -28,5 +28,5 @@ class Compat(Component[CompatInputs]):
     def manifests(self, inputs: CompatInputs) -> Iterator[Body]:
         yield from (crd(name) for name in inputs.crds)
         # The version is as the chart says it; KAI asks for it (docs/components/compat.md).
-        meta = metadata(NAME, labels={"app.kubernetes.io/version": inputs.release}, annotations=NOTE)
-        yield {"apiVersion": "nvidia.com/v1", "kind": "ClusterPolicy", "metadata": meta, "spec": inputs.spec}
+        labels = {"app.kubernetes.io/version": inputs.release}
+        yield object_of("nvidia.com/v1", "ClusterPolicy", NAME, inputs.spec, labels=labels, annotations=NOTE)

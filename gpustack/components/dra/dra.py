@@ -7,7 +7,7 @@
 from collections.abc import Iterable, Iterator
 
 from ...model import Body
-from ..parts.kube import metadata
+from ..parts.kube import object_of
 
 STATE_LABEL = "nvidia.com/gpu-operator.state"
 """Which of the operator's states an object belongs to (operator.md 11.1): by it an installation is recognised."""
@@ -23,7 +23,7 @@ def of_state(state: str, bodies: Iterable[Body]) -> Iterator[Body]:
 
 def resource(kind: str, name: str, spec: Body, namespace: str = "") -> Body:
     """The object NAME of KIND."""
-    return {"apiVersion": "resource.k8s.io/v1", "kind": kind, "metadata": metadata(name, namespace), "spec": spec}
+    return object_of("resource.k8s.io/v1", kind, name, spec, namespace)
 
 
 def admin_claim(name: str, namespace: str, request: str, *, count: int | None = None) -> Body:

@@ -6,7 +6,7 @@ must be known while rendering: the operator reads the ConfigMap in the cluster, 
 What comes in which order, and what a volume is called, is the operator's. Its two renderers have an order each.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Literal, NamedTuple, get_args
 
 from ...catalog.oses import OsFamily, os_family, subscription
@@ -68,11 +68,6 @@ class HostFile(Inputs):
     kind: str
     target: str
     parts: tuple[Part, ...] = ("driver",)
-
-
-def ordered(items: Sequence[Files | HostFile], order: Sequence[Use]) -> tuple[Files | HostFile, ...]:
-    """ITEMS in ORDER of their uses."""
-    return tuple(sorted(items, key=lambda each: order.index(each.use)))
 
 
 def files(view: DriverView, os: System) -> tuple[Files, ...]:

@@ -191,7 +191,9 @@ def per_kernel(view: DriverView, systems: list[tuple[Pool, System]]) -> list[Tar
             name = kernel_name(kernel, system, {target.name for target in by_kernel.values()})
             by_kernel[kernel] = Target(name, NAME, {keys.KERNEL: kernel}, system, kernel)
         elif known.os != system:
-            raise FindingsError(two_systems(pool, view, known.os, system))
+            told = {"pool": pool.path, "switch": view.at("driver.usePrecompiled"), "kernel": kernel}
+            place, first, second = f"nodePools[{pool.index}].kernel", known.os.text, system.text
+            raise FindingsError(refused("GPU053", place, first=first, second=second, **told))
     return list(by_kernel.values())
 
 
@@ -229,16 +231,3 @@ def unknown_os(pool: Pool, error: UnknownOS, who: Installer | None = DRIVER) -> 
 def unknown_kernel(pool: Pool, view: DriverView) -> Finding:
     """The finding that nothing tells which precompiled image of VIEW POOL needs."""
     return refused("GPU052", f"nodePools[{pool.index}].kernel", pool=pool.name, switch=view.at("driver.usePrecompiled"))
-
-
-def two_systems(pool: Pool, view: DriverView, first: System, second: System) -> Finding:
-    """The finding that POOL has its kernel with another system than a pool of VIEW before it."""
-    return refused(
-        "GPU053",
-        f"nodePools[{pool.index}].kernel",
-        kernel=pool.said.kernel,
-        first=first.text,
-        second=second.text,
-        pool=pool.path,
-        switch=view.at("driver.usePrecompiled"),
-    )

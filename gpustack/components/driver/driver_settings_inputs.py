@@ -15,7 +15,7 @@ from ...policy.language.operand import DriverManager
 from ...policy.language.spec import ClusterPolicySpec
 from ..parts.common_inputs import Inputs, Pairs, dump, image, pairs, pull_policy
 from ..refusals import refused
-from .driver_files_inputs import SECTION, SUSE_IDS, SUSE_MODULES, Files, HostFile, Use, files, ordered, subscriptions
+from .driver_files_inputs import SECTION, SUSE_IDS, SUSE_MODULES, Files, HostFile, Use, files, subscriptions
 from .driver_pools_inputs import NAME, DriverToolkit, Target, openshift_version
 from .driver_view import DriverView
 
@@ -146,7 +146,7 @@ def driver_pod(view: DriverView, target: Target, *, crio: bool, order: tuple[Use
         image=image(spec, view.driver, "driver", suffix=target.image_suffix, at=view.at),
         gds=module(view, "gds", target),
         gdrcopy=module(view, "gdrcopy", target),
-        files=ordered(brought, order),
+        files=tuple(sorted(brought, key=lambda each: order.index(each.use))),
         toolkit=target.toolkit,
     )
 

@@ -17,8 +17,7 @@ from ..driver.driver_inputs import DriverInputs
 from ..driver.driver_settings_inputs import ACCOUNT, Manager
 from ..driver.nvidia_drivers_inputs import NvidiaDriversInputs
 from ..mig.mig_manager_inputs import MigManagerInputs
-from ..nfd.nfd_inputs import KATA_PLUGIN, NfdInputs, namespaced_labels
-from ..nfd.node_labels_inputs import NodeLabelsInputs
+from ..nfd.nfd_inputs import KATA_PLUGIN, NfdInputs, NodeLabelsInputs, namespaced_labels
 from ..parts.common_inputs import Inputs
 from ..registry import REGISTRY
 from ..validator.validator_inputs import ValidatorInputs

@@ -43,8 +43,7 @@ class MigManager(Component[MigManagerInputs]):
 def pod(inputs: MigManagerInputs) -> Pod:
     """The manager, once the toolkit works."""
     common = inputs.common
-    main = from_script(inputs, NAME, environment(inputs))
-    main.mount(entrypoint(ENTRYPOINT), "/bin/entrypoint.sh", read_only=True, sub_path="entrypoint.sh")
+    main = from_script(inputs, NAME, environment(inputs), ENTRYPOINT)
     main.mount(VALIDATIONS, "/run/nvidia/validations")
     main.mount(HOST_SYS, "/sys")
     # Writable: with a driver of the node itself, the manager installs itself there and stops services.

@@ -5,6 +5,7 @@ kube-state-metrics is told to show; a node without them is of no pool, and alert
 of the expression, so that it ends without a render, on the day that the policy says.
 """
 
+import json
 import re
 from collections.abc import Iterator
 from string import Template
@@ -76,7 +77,7 @@ def node_pool(inputs: AlertsInputs) -> str:
 
 def of_pool(pool: PoolInputs) -> str:
     """1 for each node of POOL."""
-    labels = ", ".join(f'{shown(key)}="{escaped(value)}"' for key, value in sorted(pool.labels.items()))
+    labels = ", ".join(f"{shown(key)}={json.dumps(value)}" for key, value in sorted(pool.labels.items()))
     return called(f"group by (node) (kube_node_labels{{{labels}}})", pool.name)
 
 
@@ -93,11 +94,6 @@ def shown(key: str) -> str:
 def sanitised(name: str) -> str:
     """The NAME of a resource as kube-state-metrics writes it."""
     return re.sub(r"[^a-zA-Z0-9_]", "_", name)
-
-
-def escaped(value: str) -> str:
-    """VALUE inside the quotes of a matcher."""
-    return value.replace("\\", "\\\\").replace('"', '\\"')
 
 
 def filled(text: str, inputs: AlertsInputs) -> str:

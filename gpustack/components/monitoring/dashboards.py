@@ -23,7 +23,7 @@ from ...policy.language.alerts import Dashboards as Policy
 from ..component import Component
 from ..parts.kube import config_map
 from ..parts.template import template
-from .dashboards_inputs import DashboardsInputs
+from .monitoring_inputs import DashboardsInputs
 
 SOURCE = DataSourceRef(type_val="prometheus", uid="$datasource")
 """What viewers choose. Without braces: Flux takes ${...} for a variable of its own."""

@@ -1,9 +1,13 @@
-"""Inputs of DCGM, the exporters and OpenShift's monitoring: a function for each component, called as it is."""
+"""Inputs of DCGM, the exporters, dashboards and OpenShift's monitoring: a function for each component, called as it."""
 
 from typing import Any
 
+from ...catalog.dashboards import Name
 from ...catalog.releases import release
+from ...cluster import dashboards as boards
+from ...cluster.metrics import served
 from ...cluster.resolve import Cluster, resolve
+from ...policy.language.alerts import Dashboards
 from ...policy.language.base import own
 from ...policy.language.cluster import Monitoring
 from ...policy.language.spec import ClusterPolicySpec
@@ -160,3 +164,29 @@ def openshift_monitoring(cluster: Cluster) -> OpenShiftMonitoringInputs | None:
     """The inputs for CLUSTER, or None outside OpenShift and where nothing monitors."""
     spec = cluster.spec
     return OpenShiftMonitoringInputs(namespace=spec.cluster.namespace) if prometheus_rules(spec) else None
+
+
+class DashboardsInputs(Inputs):
+    """The dashboards `names`, as the policy `said`. `stack` is the namespace of the stack, `lacking` metrics that none
+    serves, `honor_labels` that the exporter's names of the pod that has a GPU are those of its series.
+    """
+
+    names: tuple[Name, ...]
+    said: Dashboards
+    stack: str
+    lacking: tuple[str, ...] = ()
+    honor_labels: bool = False
+
+
+def dashboards(cluster: Cluster) -> DashboardsInputs | None:
+    """None where the policy asks for no dashboard."""
+    spec, names = cluster.spec, boards.names(cluster)
+    if spec.dashboards is None or not names:
+        return None
+    return DashboardsInputs(
+        names=tuple(names),
+        said=spec.dashboards,
+        stack=spec.cluster.namespace,
+        lacking=tuple(boards.lacking(cluster, served(spec))),
+        honor_labels=cluster.stack.dcgmExporter.serviceMonitor.honorLabels,
+    )

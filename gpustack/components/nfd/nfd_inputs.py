@@ -1,4 +1,4 @@
-"""Inputs of node feature discovery: what is installed of it, and which rule comes along.
+"""Inputs of node feature discovery: what is installed of it, and which rules come along.
 
 Everything else stands on its labels: `pci-10de.present` says that a node has a GPU, `kernel-version.full` and
 `system-os_release.*` which driver it needs.
@@ -9,8 +9,9 @@ from typing import Any, Literal
 
 from ...api import keys
 from ...cluster.node_labels import rules_of
+from ...cluster.pool import Pool
 from ...cluster.resolve import Cluster, resolve
-from ...policy.language import guards
+from ...policy.language import guards, reconciler
 from ...policy.language.nfd import OPEN_NAMESPACES, Nfd, NfdPart, reserved
 from ...policy.language.spec import ClusterPolicySpec
 from ..parts.common_inputs import Inputs, dump, dumped, image, owned_crds, pull_policy
@@ -89,7 +90,7 @@ class NfdInputs(Inputs):
     finders: Finders | None = None
 
 
-def from_cluster(cluster: Cluster) -> NfdInputs | None:
+def nfd(cluster: Cluster) -> NfdInputs | None:
     """None where the policy wants neither an installation nor the rule, and nothing writes NodeFeature objects."""
     spec = cluster.spec
     installed = spec.nfd.enabled
@@ -182,3 +183,44 @@ def namespaced_labels(spec: ClusterPolicySpec) -> Iterator[str]:
     for _, rule in rules_of(spec):
         labels = rule.get("labels")
         yield from (str(key) for key in (labels if isinstance(labels, dict) else {}) if "/" in str(key))
+
+
+class LabelRule(Inputs):
+    """Labels, and the nodes that get them: those with a GPU on which node feature discovery finds `system` and
+    `kernel`; what is empty may be anything. `pools` are the pools that it stands for.
+    """
+
+    labels: dict[str, str]
+    pools: tuple[str, ...] = ()
+    system: dict[str, str] = {}
+    kernel: str = ""
+
+
+class NodeLabelsInputs(Inputs):
+    """The rules, one for each set of labels and nodes."""
+
+    rules: tuple[LabelRule, ...]
+
+
+def node_labels(cluster: Cluster) -> NodeLabelsInputs | None:
+    """None where somebody else labels nodes. One rule for all where all nodes get the same."""
+    if reconciler.labelling(cluster.spec) != "nodeFeatureRule":
+        return None
+    labels = [pool.all_labels for pool in cluster.nodes]
+    alike = all(each == labels[0] for each in labels)
+    made = [LabelRule(labels=pool.all_labels, **({} if alike else features(pool))) for pool in cluster.nodes]
+    rules: list[LabelRule] = []
+    for rule in (each for index, each in enumerate(made) if each not in made[:index]):
+        names = [pool.name for pool, own in zip(cluster.nodes, made, strict=True) if own == rule]
+        rules.append(rule.model_copy(update={"pools": tuple(names) if cluster.pools else ()}))
+    return NodeLabelsInputs(rules=tuple(rules))
+
+
+def features(pool: Pool) -> dict[str, Any]:
+    """What node feature discovery finds on the nodes of POOL, by the fields of LabelRule."""
+    system = {
+        key.removeprefix(keys.OS_RELEASE): value
+        for key, value in pool.selection.items()
+        if key.startswith(keys.OS_RELEASE)
+    }
+    return {"system": system, "kernel": pool.said.kernel or ""}

@@ -10,9 +10,9 @@ from typing import Any
 
 from ...model import Body
 from ..component import Component
-from ..parts.kube import metadata
+from ..parts.kube import object_of
 from ..parts.pod import sparse
-from .node_labels_inputs import LabelRule, NodeLabelsInputs
+from .nfd_inputs import LabelRule, NodeLabelsInputs
 
 GPU: dict[str, Any] = {
     "feature": "pci.device",
@@ -27,12 +27,8 @@ class NodeLabels(Component[NodeLabelsInputs]):
     stage = "discovery"
 
     def manifests(self, inputs: NodeLabelsInputs) -> Iterator[Body]:
-        yield {
-            "apiVersion": "nfd.k8s-sigs.io/v1alpha1",
-            "kind": "NodeFeatureRule",
-            "metadata": metadata("gpustack-node-labels"),
-            "spec": {"rules": [rule_of(each) for each in inputs.rules]},
-        }
+        spec = {"rules": [rule_of(each) for each in inputs.rules]}
+        yield object_of("nfd.k8s-sigs.io/v1alpha1", "NodeFeatureRule", "gpustack-node-labels", spec)
 
 
 def rule_of(rule: LabelRule) -> Body:

@@ -16,7 +16,7 @@ from ...cluster.node_host import Setup, forms, setup
 from ...cluster.pool import Pool
 from ...model import Body
 from ...text.emit import emit, emit_value
-from ..parts.kube import metadata
+from ..parts.kube import object_of
 from ..parts.pod import sparse
 
 SYSCTLS = "/etc/sysctl.d/50-gpustack.conf"
@@ -61,12 +61,9 @@ def machine_config(made: Setup, pool: Pool) -> Body:
     """The MachineConfig of nodes of POOL. Its Ignition may hold no kernel arguments."""
     labels = {"machineconfiguration.openshift.io/role": pool.said.host.machineConfigPool or pool.name}
     config = ignition(made, {"ignition": {"version": "3.2.0"}})
-    return {
-        "apiVersion": "machineconfiguration.openshift.io/v1",
-        "kind": "MachineConfig",
-        "metadata": metadata(f"99-gpustack-{pool.name}", labels=labels),
-        "spec": {"config": config, **sparse(kernelArguments=list(made.arguments))},
-    }
+    spec = {"config": config, **sparse(kernelArguments=list(made.arguments))}
+    name = f"99-gpustack-{pool.name}"
+    return object_of("machineconfiguration.openshift.io/v1", "MachineConfig", name, spec, labels=labels)
 
 
 def _ignition(made: Setup, _: Pool) -> str:

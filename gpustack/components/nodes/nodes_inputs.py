@@ -10,6 +10,7 @@ from ...cluster.resolve import Cluster
 from ...model import Body
 from ...policy.language.autoscaling import Karpenter
 from ..parts.common_inputs import Whole
+from ..parts.kube import object_of
 from ..parts.pod import sparse
 from .forms import machine_config
 
@@ -26,11 +27,11 @@ def _of(pool: Pool) -> Iterator[Body]:
     """The objects of POOL. One that can't be scaled as it says (GPU750) has no NodePool."""
     scaling, readiness = pool.said.autoscaling, pool.said.readiness
     if scaling.karpenter and not [*autoscaling.problems(pool)]:
-        yield _object("karpenter.sh/v1", "NodePool", pool.name, _node_pool(pool, scaling.karpenter))
+        yield object_of("karpenter.sh/v1", "NodePool", pool.name, _node_pool(pool, scaling.karpenter))
         if offered := autoscaling.overlay(pool):
             capacity = {name: str(number) for name, number in offered.items()}
             over = {"requirements": [_one_of(autoscaling.NODEPOOL, [pool.name])], "capacity": capacity}
-            yield _object("karpenter.sh/v1alpha1", "NodeOverlay", pool.name, over)
+            yield object_of("karpenter.sh/v1alpha1", "NodeOverlay", pool.name, over)
     if readiness:
         rule: Body = {
             "conditions": [{"type": key, "requiredStatus": status} for key, status in readiness.conditions.items()],
@@ -39,13 +40,9 @@ def _of(pool: Pool) -> Iterator[Body]:
             "enforcementMode": readiness.mode,
             **({"dryRun": True} if readiness.dryRun else {}),
         }
-        yield _object("readiness.node.x-k8s.io/v1alpha1", "NodeReadinessRule", f"gpustack-{pool.name}", rule)
+        yield object_of("readiness.node.x-k8s.io/v1alpha1", "NodeReadinessRule", f"gpustack-{pool.name}", rule)
     if pool.said.host.machineConfigPool and pool.cluster.platform.os_images:
         yield machine_config(setup(pool, "machine-config"), pool)
-
-
-def _object(api: str, kind: str, name: str, spec: Body) -> Body:
-    return {"apiVersion": api, "kind": kind, "metadata": {"name": name}, "spec": spec}
 
 
 def _node_pool(pool: Pool, said: Karpenter) -> Body:

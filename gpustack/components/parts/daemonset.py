@@ -63,6 +63,7 @@ def daemonset(
     replaces it.
     """
     labels, pod_labels, selector = ({**(said or {}), **(part_of or {})} for said in (labels, pod_labels, selector))
+    notes = dict(pod_annotations or {})
     own: dict[str, str] = {"app": app or name}
     chosen: dict[str, str] = {select_by: app or name}
     if deploy:
@@ -72,12 +73,9 @@ def daemonset(
         for container in pod.init:
             container.resources = None
     if gpu_container and common.nri:
-        pod_annotations = {
-            **(pod_annotations or {}),
-            f"nvidia.cdi.k8s.io/container.{gpu_container}": "management.nvidia.com/gpu=all",
-        }
+        notes[f"nvidia.cdi.k8s.io/container.{gpu_container}"] = "management.nvidia.com/gpu=all"
     if pod.config_digest:
-        pod_annotations = {**(pod_annotations or {}), "gpustack.dev/config": pod.config_digest}
+        notes["gpustack.dev/config"] = pod.config_digest
     fixed = {*OWN_LABELS, select_by, *selector}
     extra = {key: value for key, value in common.labels.items() if key not in fixed}
     spec = pod.body() | sparse(
@@ -86,11 +84,7 @@ def daemonset(
         securityContext=common.security_context,
         tolerations=[dict(toleration) for toleration in common.tolerations],
     )
-    template = metadata(
-        "",
-        labels={**chosen, **pod_labels, **extra},
-        annotations={**(pod_annotations or {}), **common.annotations},
-    )
+    template = metadata("", labels={**chosen, **pod_labels, **extra}, annotations={**notes, **common.annotations})
     body = {
         "apiVersion": "apps/v1",
         "kind": "DaemonSet",

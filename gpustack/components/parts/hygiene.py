@@ -34,11 +34,8 @@ def clean(body: Body) -> Body:
         wanted |= engines_want("large")
     if body["kind"] in AMOUNTS or any(mark in text for mark in MARKS):
         body = with_quantities(body)
-    return with_annotations(body, wanted) if wanted else body
-
-
-def with_annotations(body: Body, wanted: dict[str, str]) -> Body:
-    """BODY with the annotations WANTED; those that it has win."""
+    if not wanted:
+        return body
     meta = body["metadata"]
     return {**body, "metadata": {**meta, "annotations": {**wanted, **(meta.get("annotations") or {})}}}
 

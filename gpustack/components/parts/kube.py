@@ -25,6 +25,13 @@ def metadata(
     return sparse(name=name, namespace=namespace, labels=dict(labels or {}), annotations=dict(annotations or {}))
 
 
+def object_of(
+    api_version: str, kind: str, name: str, spec: Body, namespace: str = "", **marks: Mapping[str, str]
+) -> Body:
+    """The object NAME of KIND; MARKS are its labels and its annotations."""
+    return {"apiVersion": api_version, "kind": kind, "metadata": metadata(name, namespace, **marks), "spec": spec}
+
+
 def rule(group: str, resources: str, verbs: str, *, names: Sequence[str] = ()) -> Body:
     """One RBAC rule from words: rule("", "pods nodes", "get list watch"). GROUP is "" for the core API."""
     return sparse(resources=resources.split(), verbs=verbs.split(), resourceNames=list(names)) | {"apiGroups": [group]}

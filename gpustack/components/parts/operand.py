@@ -5,6 +5,7 @@ from typing import Any
 
 from ...catalog import _data
 from ...model import Body
+from ..scripts import entrypoint
 from .common_inputs import Common, OperandInputs
 from .kube import access, rights, rule
 from .pod import PRIVILEGED, Container, Env, Pod, SecurityContext, Volume
@@ -42,11 +43,12 @@ def main_container(
 
 
 def from_script(
-    inputs: OperandInputs, name: str, env: Env, security: SecurityContext = PRIVILEGED, **more: Any
+    inputs: OperandInputs, name: str, env: Env, config_map: str, security: SecurityContext = PRIVILEGED, **more: Any
 ) -> Container:
-    """The same, begun by the script that is mounted as /bin/entrypoint.sh."""
-    args = inputs.args or ["/bin/entrypoint.sh"]
-    return main_container(inputs, name, env, security, **{"command": ["/bin/sh", "-c"], "args": args, **more})
+    """The same, begun by the script of CONFIG_MAP, which is mounted as /bin/entrypoint.sh."""
+    path, command = "/bin/entrypoint.sh", ["/bin/sh", "-c"]
+    main = main_container(inputs, name, env, security, command=command, args=inputs.args or [path], **more)
+    return main.mount(entrypoint(config_map), path, read_only=True, sub_path="entrypoint.sh")
 
 
 def operand_pod(

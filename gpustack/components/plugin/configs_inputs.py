@@ -23,7 +23,6 @@ from ...policy.configurations.mig_configs import Element
 from ...policy.language import images, reconciler
 from ...policy.language.device_plugin import NamedConfigs
 from ...policy.language.node_pools import NodePool
-from ...policy.language.sharing import MigSharing
 from ...policy.language.spec import ClusterPolicySpec
 from ...text.emit import emit_value
 from ..parts.common_inputs import Inputs
@@ -150,17 +149,21 @@ def layouts_of(pool: Pool) -> list[Mapping[str, int] | None]:
 
 def mig_config_map(spec: ClusterPolicySpec) -> InEffect:
     """Named MIG layouts: the release's own and one per pool that has a layout of its own, under the pool's name."""
-    own = [pool for pool in spec.nodePools if pool.sharing.mig and not pool.sharing.mig.config]
+    own = own_layouts(resolve(spec))
     if not spec.migManager.enabled or not own:
         return inline(spec, spec.migManager.config, MIG)
-    refuse_both(spec.migManager.config, "migManager.config", own[0], spec)
+    refuse_both(spec.migManager.config, "migManager.config", own[0].said, spec)
     config = gpus.default_mig_config(spec.release)
-    known = set(config["mig-configs"])
-    for position, pool in enumerate(spec.nodePools):
-        if pool in own and pool.name in known:
-            raise FindingsError(refused("GPU042", f"nodePools[{position}].name", "layout", pool=pool.name))
-    layouts = {pool.name: elements(pool.sharing.mig, pool.gpusPerNode) for pool in own if pool.sharing.mig}
+    for pool in own:
+        if pool.name in config["mig-configs"]:
+            raise FindingsError(refused("GPU042", f"nodePools[{pool.index}].name", "layout", pool=pool.name))
+    layouts = {pool.name: elements(pool) for pool in own}
     return InEffect(MIG, {"config.yaml": emit_value({**config, "mig-configs": {**config["mig-configs"], **layouts}})})
+
+
+def own_layouts(cluster: Cluster) -> list[Pool]:
+    """The pools of CLUSTER that say a MIG layout, and not only the name of one."""
+    return [pool for pool in cluster.pools if pool.said.sharing.mig and not pool.said.sharing.mig.config]
 
 
 def kept_layouts(cluster: Cluster) -> str:
@@ -169,15 +172,10 @@ def kept_layouts(cluster: Cluster) -> str:
     reconciler runs, the content is not ours to know, or the manager finds the layouts itself.
     """
     spec, names = cluster.spec, cluster.layouts
-    if not (spec.migManager.enabled and cluster.mig_manager and reconciler.runs(spec)) or names.generated:
+    if not (cluster.mig_manager and reconciler.runs(spec)) or names.generated or names.kind == "unknown":
         return ""
-    if names.kind == "unknown":
-        return ""
-    own = {pool.name: pool for pool in spec.nodePools if pool.sharing.mig and not pool.sharing.mig.config}
     made = {name: [element_of(each) for each in entry] for name, entry in names.entries.items()}
-    for name, pool in own.items():
-        if pool.sharing.mig:
-            made[name] = elements(pool.sharing.mig, pool.gpusPerNode)
+    made |= {pool.name: elements(pool) for pool in own_layouts(cluster)}
     lines = (f"{json.dumps(name)}: {json.dumps(entry, sort_keys=True)}" for name, entry in sorted(made.items()))
     return "{\n" + ",\n".join(lines) + "\n}\n"
 
@@ -195,7 +193,7 @@ def layout_digest(pool: Pool) -> str:
     makes of the GPUs of a node (reconciler.md M26) only that node knows."""
     cut, chosen = pool.said.sharing.mig, pool.layout
     if cut is not None and not cut.config:
-        return digest(elements(cut, pool.said.gpusPerNode))
+        return digest(elements(pool))
     known = chosen is not None and not pool.cluster.layouts.generated
     content = [str(element.effect) for element in chosen.elements or ()] if chosen and known else None
     return digest(content) if content else ""
@@ -214,22 +212,15 @@ def element_of(said: Element) -> dict[str, Any]:
     return made | {"mig-enabled": said.enabled} | ({"mig-devices": dict(said.layout)} if said.enabled else {})
 
 
-def elements(cut: MigSharing, gpus_per_node: int | None) -> list[dict[str, Any]]:
-    """The elements of a mig-parted entry.
+def elements(pool: Pool) -> list[dict[str, Any]]:
+    """The elements of a mig-parted entry for the layout that POOL has of its own.
 
     GPUs that no group lists stay whole, and are said to where their number is known.
     """
-    if cut.layout is not None:
-        return [element("all", dict(cut.layout))]
-    items = [element(list(group.indices), dict(group.layout or {})) for group in cut.devices]
-    listed = {index for group in cut.devices for index in group.indices}
-    rest = sorted(set(range(gpus_per_node or 0)) - listed)
-    return items + ([element(rest, {})] if rest else [])
-
-
-def element(devices: str | list[int], layout: dict[str, int]) -> dict[str, Any]:
-    """An element of a mig-parted entry; an empty LAYOUT turns MIG off on DEVICES."""
-    return {"devices": devices, "mig-enabled": bool(layout), **({"mig-devices": layout} if layout else {})}
+    made = [*(pool.layout.elements or ())] if pool.layout else []
+    rest = set(() if None in (each.devices for each in made) else range(pool.said.gpusPerNode or 0))
+    rest.difference_update(*(each.devices or () for each in made))
+    return [element_of(each) for each in (*made, *([Element(tuple(sorted(rest)), False, {})] if rest else []))]
 
 
 def gpu_clients_map(spec: ClusterPolicySpec) -> InEffect:

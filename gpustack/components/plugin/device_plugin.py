@@ -11,6 +11,7 @@ from ..parts.daemonset import CDI_ROOT, VALIDATIONS, daemonset, driver_install_d
 from ..parts.kube import config_map
 from ..parts.operand import from_script, operand_access, operand_pod
 from ..parts.pod import PRIVILEGED, Container, Env, Pod, Volume
+from ..parts.template import template
 from ..parts.validation import toolkit_wait
 from ..scripts import entrypoint, script
 from .plugin_inputs import DevicePluginInputs, PluginConfig
@@ -43,8 +44,7 @@ class DevicePlugin(Component[DevicePluginInputs]):
 def pod(inputs: DevicePluginInputs) -> Pod:
     """The plugin's pod: it talks to the kubelet by its socket folder and to the driver by the driver's files."""
     common = inputs.common
-    main = from_script(inputs, NAME, environment(inputs))
-    main.mount(entrypoint(ENTRYPOINT), "/bin/entrypoint.sh", read_only=True, sub_path="entrypoint.sh")
+    main = from_script(inputs, NAME, environment(inputs), ENTRYPOINT)
     main.mount(KUBELET_SOCKETS, "/var/lib/kubelet/device-plugins")
     main.mount(VALIDATIONS, "/run/nvidia/validations")
     main.mount(driver_install_dir(common), "/driver-root", propagation="HostToContainer")
@@ -56,10 +56,10 @@ def pod(inputs: DevicePluginInputs) -> Pod:
         *(entrypoint(ENTRYPOINT), KUBELET_SOCKETS, VALIDATIONS, driver_install_dir(common), host_root(common)),
         *(CDI_ROOT, mps_root(inputs.mps_root), mps_shm(inputs.mps_root)),
     ]
-    template = operand_pod(inputs, NAME, main, [toolkit_wait(common, VALIDATIONS)], declared)
+    made = operand_pod(inputs, NAME, main, [toolkit_wait(common, VALIDATIONS)], declared)
     if inputs.config:
-        add_config_manager(template, inputs.config, process=NAME, init_resources=inputs.resources)
-    return template
+        add_config_manager(made, inputs.config, process=NAME, init_resources=inputs.resources)
+    return made
 
 
 KUBELET_SOCKETS = Volume.host("device-plugin", "/var/lib/kubelet/device-plugins")
@@ -78,16 +78,7 @@ def mps_shm(path: str) -> Volume:
 def environment(inputs: DevicePluginInputs) -> Env:
     """The plugin's settings; the policy's `devicePlugin.env` wins over all of them."""
     common = inputs.common
-    env = Env(
-        {
-            "PASS_DEVICE_SPECS": "true",
-            "FAIL_ON_INIT_ERROR": "true",
-            "DEVICE_LIST_STRATEGY": "envvar",
-            "DEVICE_ID_STRATEGY": "uuid",
-        }
-    )
-    env.set("NVIDIA_VISIBLE_DEVICES", "all").set("NVIDIA_DRIVER_CAPABILITIES", "all").set("MPS_ROOT", inputs.mps_root)
-    env.appended()
+    env = Env(template(__file__, "environment", mps_root=inputs.mps_root)).appended()
     if inputs.gds:
         env.set("GDS_ENABLED", True).set("MOFED_ENABLED", True)
     if inputs.gdrcopy:

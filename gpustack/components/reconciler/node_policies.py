@@ -6,7 +6,7 @@ from ...model import Body
 from ..component import Component
 from ..crds import crd
 from ..parts.daemonset import revision
-from ..parts.kube import metadata
+from ..parts.kube import object_of
 from .node_policies_inputs import NodePoliciesInputs, PolicyInputs
 from .prepull import drivers, images
 
@@ -36,9 +36,4 @@ def node_policy(inputs: PolicyInputs, known: Mapping[str, Mapping[str, str]]) ->
         what = ("revision", "images") if "prepull" in spec["upgrade"] else ("revision",)
         sets = [{**each, **{key: known[each["name"]][key] for key in what}} for each in spec["driver"]["daemonSets"]]
         spec["driver"] = {**spec["driver"], "daemonSets": sets}
-    return {
-        "apiVersion": "gpustack.dev/v1alpha1",
-        "kind": "NodePolicy",
-        "metadata": metadata(inputs.name),
-        "spec": spec,
-    }
+    return object_of("gpustack.dev/v1alpha1", "NodePolicy", inputs.name, spec)

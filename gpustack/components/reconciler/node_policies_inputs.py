@@ -15,7 +15,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ...api import keys
-from ...cluster.pool import Pool
+from ...cluster.pool import EVERYWHERE, Pool
 from ...cluster.resolve import Cluster
 from ...model import FindingsError
 from ...policy.language import reconciler
@@ -26,15 +26,13 @@ from ..driver.driver_settings_inputs import DriverCommon, DriverPod
 from ..driver.nvidia_drivers_inputs import NvidiaDriversInputs
 from ..parts.common_inputs import Inputs, dumped, owned_crds
 from ..plugin.configs_inputs import layout_digest
-from ..toolkit import runtime_classes_inputs as runtime_classes
+from ..toolkit.toolkit_inputs import of_containers
 from .rollout_inputs import health, upgrade
 
 if TYPE_CHECKING:
     from ...api.node_policy import Driver, Gpu, Mig, Spec
 
 CRD = "nodepolicies.gpustack.dev"
-EVERYWHERE = "all-gpu-nodes"
-"""The NodePolicy of a cluster without pools."""
 
 
 class PolicyInputs(Inputs):
@@ -96,7 +94,7 @@ def node_policy(pool: Pool, drivers: Drivers) -> Spec:
     spec, whole = pool.spec, pool.index is None
     section, count = spec.reconciler, pool.said.count
     assert section is not None, "the program runs"  # noqa: S101 - narrows the type
-    manages = bool(spec.migManager.enabled) and pool.cluster.mig_manager
+    manages = pool.cluster.mig_manager
     return policy.Spec(
         pools=[] if whole else [pool.name],
         minNodes=count.min if count else 0,
@@ -132,7 +130,7 @@ def gpu(pool: Pool) -> Gpu:
         product=pool.said.gpuProduct or "",
         migCapable=pool.product.mig_capable if pool.product else None,
         resources={name: count or 0 for name, count in offers.items()},
-        runtimeClasses=list(runtime_classes.of_containers(pool.cluster)),
+        runtimeClasses=list(of_containers(pool.cluster)),
     )
 
 

@@ -10,7 +10,7 @@ from ...policy.language.reconciler import Reconciler
 from ...policy.language.spec import ClusterPolicySpec
 from ..nfd.nfd_inputs import CONTROL_PLANE, GPU
 from ..parts.common_inputs import Inputs, dump, dumped, image, pull_policy
-from ..toolkit import runtime_classes_inputs as runtime_classes
+from ..toolkit.toolkit_inputs import of_containers
 
 
 class PodLabels(Inputs):
@@ -99,7 +99,7 @@ def from_cluster(cluster: Cluster) -> ReconcilerInputs | None:
         ignores_budgets=section.ignoreBudgetsAfterSeconds is not None,
         leases=section.maintenanceLeaseNamespace or "",
         kured=(section.kured.namespace, section.kured.name) if section.kured else None,
-        runtime_classes=runtime_classes.of_containers(cluster),
+        runtime_classes=of_containers(cluster),
         flow_schema=section.flowSchema,
         monitoring=spec.cluster.monitoring,
         monitoring_labels=spec.cluster.monitoringLabels,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ...catalog import health as known_health
 from ...cluster.resolve import resolve
@@ -48,6 +48,10 @@ def upgrade(section: Reconciler, budget: Budget) -> policy.Upgrade:
     )
 
 
+SAME = {"maxNodes", "maxShare", "breakerShare", "holdSeconds", "settleSeconds", "requestSeconds"}
+"""What the program calls as the policy does."""
+
+
 def health(section: Reconciler) -> policy.Health | None:
     """What faults of GPUs mean, as the program reads it: the policy's own conditions before those of detectors."""
     from ...api import node_policy as policy
@@ -57,23 +61,14 @@ def health(section: Reconciler) -> policy.Health | None:
         return None
     own = [each.model_dump(exclude_defaults=True) for each in said.conditions]
     every = [*own, *(each for name in said.detectors for each in known_health.rules(name))]
+    asks = {} if said.acts else {"then": "report", "request": ""}  # where somebody else acts
+    rules = [{**each, "request": each.get("request", "").replace("none", ""), **asks} for each in every]
     until = said.reportOnlyUntil and datetime.fromisoformat(said.reportOnlyUntil).replace(tzinfo=UTC)
     return policy.Health(
-        rules=[_health_rule(each, acts=said.acts) for each in every],
+        rules=[policy.HealthRule(**each) for each in rules],
         reportOnlyUntil=until + timedelta(days=1) if until else None,
-        **said.model_dump(include={"maxNodes", "maxShare", "breakerShare", *SECONDS}),
+        **said.model_dump(include=SAME),
     )
-
-
-SECONDS = ("holdSeconds", "settleSeconds", "requestSeconds")
-
-
-def _health_rule(said: dict[str, Any], *, acts: bool) -> policy.HealthRule:
-    """What is SAID of a condition; where somebody else acts it is reported."""
-    from ...api import node_policy as policy
-
-    asks = {} if acts else {"then": "report", "request": ""}
-    return policy.HealthRule(**{**said, "request": said.get("request", "").replace("none", ""), **asks})
 
 
 def pod_rule(said: PodRule) -> policy.PodRule:

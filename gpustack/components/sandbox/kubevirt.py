@@ -14,7 +14,7 @@ from typing import Any
 from ...gitops.engines import wanted
 from ...model import Body
 from ..component import Component
-from ..parts.kube import metadata
+from ..parts.kube import object_of
 from ..parts.pod import sparse
 from .kubevirt_inputs import Device, KubeVirtInputs
 
@@ -25,8 +25,7 @@ class KubeVirt(Component[KubeVirtInputs]):
     def manifests(self, inputs: KubeVirtInputs) -> Iterator[Body]:
         whose = hyperconverged if inputs.target == "hyperconverged" else kubevirt
         api_version, kind, spec = whose(inputs)
-        meta = metadata(inputs.name, inputs.namespace, annotations=wanted("partial"))
-        yield {"apiVersion": api_version, "kind": kind, "metadata": meta, "spec": spec}
+        yield object_of(api_version, kind, inputs.name, spec, inputs.namespace, annotations=wanted("partial"))
 
 
 def kubevirt(inputs: KubeVirtInputs) -> tuple[str, str, Body]:

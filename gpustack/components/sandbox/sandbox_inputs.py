@@ -6,7 +6,7 @@ from ...catalog.releases import release
 from ...catalog.vgpu import CONFIG_MAP
 from ...cluster.pool import Workload
 from ...cluster.resolve import Cluster
-from ...policy.language.sandbox import KataManagerConfig
+from ...policy.language.sandbox import KataManagerConfig, VfioManager, VgpuManager
 from ...policy.language.spec import ClusterPolicySpec
 from ...text.emit import emit_value
 from ..driver.driver_files_inputs import Mounted, keyed
@@ -29,10 +29,14 @@ def vfio_manager(cluster: Cluster) -> VfioManagerInputs | None:
     section = spec.vfioManager
     if not cluster.sandbox or not section.enabled:
         return None
-    shared = operand(spec, section, "vfioManager")
-    secrets = (*(section.driverManager.imagePullSecrets or ()), *shared["pull_secrets"])
-    manager = driver_manager(spec, section.driverManager, "vfioManager.driverManager")
-    return VfioManagerInputs(**{**shared, "pull_secrets": secrets}, manager=manager)
+    return VfioManagerInputs(**clearing(spec, section, "vfioManager"))
+
+
+def clearing(spec: ClusterPolicySpec, section: VfioManager | VgpuManager, path: str) -> dict[str, Any]:
+    """The fields of the policy SECTION at PATH whose pods clear the node first."""
+    shared, manager = operand(spec, section, path), section.driverManager
+    secrets = (*(manager.imagePullSecrets or ()), *shared["pull_secrets"])
+    return {**shared, "pull_secrets": secrets, "manager": driver_manager(spec, manager, f"{path}.driverManager")}
 
 
 class VgpuManagerInputs(OperandInputs):
@@ -60,15 +64,13 @@ def vgpu_manager(cluster: Cluster) -> VgpuManagerInputs | None:
     section = spec.vgpuManager
     if not cluster.sandbox or not section.enabled or spec.driver.useNvidiaDriverCRD:
         return None
-    shared = operand(spec, section, "vgpuManager")
+    shared = clearing(spec, section, "vgpuManager")
     traits = shared["common"].traits
     modules = (section.kernelModuleConfig.name or "") if traits.vgpu_manager_module_config else ""
     to = Mounted("modules", "kernel-module-config", "/drivers", ("driver",))
     files = (keyed(spec, modules, "vgpuManager.kernelModuleConfig.name", to),) if modules else ()
-    secrets = (*(section.driverManager.imagePullSecrets or ()), *shared["pull_secrets"])
     return VgpuManagerInputs(
-        **{**shared, "pull_secrets": secrets},
-        manager=driver_manager(spec, section.driverManager, "vgpuManager.driverManager"),
+        **shared,
         openshift_version=openshift_version(spec),
         toolkit_resources=dump(spec.driver.resources),
         gds=bool(spec.gds.enabled),

@@ -8,7 +8,7 @@ from ..driver.driver_features import clear_node, evicts
 from ..driver.driver_volumes import HOST_SYS, RUN_NVIDIA
 from ..parts.daemonset import daemonset, host_root
 from ..parts.kube import config_map
-from ..parts.operand import from_script, operand_access, operand_pod
+from ..parts.operand import main_container, operand_access, operand_pod
 from ..parts.pod import PRIVILEGED_S0, Env, Pod, Volume
 from ..scripts import script
 from .sandbox_inputs import VfioManagerInputs
@@ -36,11 +36,12 @@ def pod(inputs: VfioManagerInputs) -> Pod:
     """The manager binds once and then waits to be ended, when it gives the GPUs back."""
     common = inputs.common
     program = "vfio-manage" if common.traits.vfio_manager_program else SCRIPT
-    main = from_script(
+    main = main_container(
         inputs,
         NAME,
         Env().policy(inputs.env),
         PRIVILEGED_S0,
+        command=["/bin/sh", "-c"],
         args=inputs.args or [f"{program} bind --all && {SLEEP}"],
         resources=inputs.resources or RESOURCES,
         pre_stop=["/bin/sh", "-c", f"{program} unbind --all"],

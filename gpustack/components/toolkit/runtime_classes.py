@@ -6,7 +6,7 @@ from ...api import keys
 from ...model import Body
 from ..component import Component
 from ..parts.kube import metadata
-from .runtime_classes_inputs import RuntimeClassesInputs
+from .toolkit_inputs import RuntimeClassesInputs
 
 
 class RuntimeClasses(Component[RuntimeClassesInputs]):

@@ -36,8 +36,7 @@ class ContainerToolkit(Component[ToolkitInputs]):
 def pod(inputs: ToolkitInputs) -> Pod:
     """The toolkit, once the node's driver works."""
     common = inputs.common
-    main = from_script(inputs, "nvidia-container-toolkit-ctr", environment(inputs), PRIVILEGED_S0)
-    main.mount(entrypoint(ENTRYPOINT), "/bin/entrypoint.sh", read_only=True, sub_path="entrypoint.sh")
+    main = from_script(inputs, "nvidia-container-toolkit-ctr", environment(inputs), ENTRYPOINT, PRIVILEGED_S0)
     main.mount(TOOLKIT_ROOT, "/run/nvidia/toolkit")
     main.mount(VALIDATIONS, "/run/nvidia/validations")
     main.mount(install_dir(common), common.install_dir)

@@ -195,7 +195,7 @@ def test_daemonsets_of_the_policy() -> None:
 
 def test_node_feature_discovery_reaches_the_same_nodes() -> None:
     """A taint that the DRA components tolerate must not keep the worker away that finds the node's GPUs."""
-    found = nfd.from_cluster(
+    found = nfd.nfd(
         resolve(policy(gpuCluster={"daemonsets": {"tolerations": [{"key": "team", "operator": "Exists"}]}}))
     )
     assert found is not None

@@ -22,7 +22,7 @@ from gpustack.catalog import dashboards as known
 from gpustack.cluster.metrics import served
 from gpustack.cluster.resolve import resolve
 from gpustack.components.monitoring.dashboards import Dashboards
-from gpustack.components.monitoring.dashboards_inputs import from_cluster
+from gpustack.components.monitoring.monitoring_inputs import dashboards as from_cluster
 from gpustack.components.plugin.configs_inputs import metrics_map
 from gpustack.policy.configurations.dcgm_csv import read_metrics
 from gpustack.policy.configurations.promql import named, wrong
@@ -343,6 +343,6 @@ def test_what_panels_show(tmp_path: Path, at: str, series: list[Series], shown: 
 
 def test_nobody_pays_who_asks_for_none() -> None:
     """Inputs are made without Grafana's builders: a render of what is in the cache doesn't load them."""
-    code = "import sys, gpustack.components.monitoring.dashboards_inputs, gpustack.checks.monitoring.monitoring"
+    code = "import sys, gpustack.components.monitoring.monitoring_inputs, gpustack.checks.monitoring.monitoring"
     loaded = f"{code}; sys.exit(any(name.startswith('grafana') for name in sys.modules))"
     assert subprocess.run([sys.executable, "-c", loaded], cwd=ROOT, check=False).returncode == 0

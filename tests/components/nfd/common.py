@@ -8,7 +8,8 @@ import yaml
 
 from gpustack.cluster.resolve import resolve
 from gpustack.components import NodeFeatureDiscovery
-from gpustack.components.nfd.nfd_inputs import NfdInputs, from_cluster
+from gpustack.components.nfd.nfd_inputs import NfdInputs
+from gpustack.components.nfd.nfd_inputs import nfd as from_cluster
 from gpustack.model import Body
 from tests.components import common
 

@@ -15,7 +15,8 @@ from gpustack.cluster.resolve import resolve
 from gpustack.compiler.validate import validate
 from gpustack.components import NodeFeatureDiscovery
 from gpustack.components.component import Component
-from gpustack.components.nfd.nfd_inputs import NfdInputs, from_cluster, installation
+from gpustack.components.nfd.nfd_inputs import NfdInputs, installation
+from gpustack.components.nfd.nfd_inputs import nfd as from_cluster
 from gpustack.policy.language.nfd import Nfd
 from gpustack.policy.language.spec import ClusterPolicySpec
 from tests.components import common

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from gpustack.cluster.resolve import resolve
-from gpustack.components.nfd.node_labels_inputs import from_cluster
+from gpustack.components.nfd.nfd_inputs import node_labels as from_cluster
 from tests.components.common import spec
 from tests.components.reconciler.common import POOL, label_rules, specs
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpustack.components.parts.pod import Container, Env, Pod, Volume, exec_probe, http_probe, sparse, tcp_probe, unique
+from gpustack.components.parts.pod import Container, Env, Pod, Volume, exec_probe, references, sparse
 
 NAMES = st.sampled_from(["A", "B", "C", "D"])
 PAIRS = st.lists(st.tuples(NAMES, st.text(max_size=3))).map(tuple)
@@ -77,7 +77,8 @@ def test_container() -> None:
     full = Container("c", "i", "Always", command=["x"], args=["y"], env=Env({"A": "b"}), pre_stop=["stop"])
     full.ports, full.env_from = [{"containerPort": 1}], [{"secretRef": {"name": "s"}}]
     full.resources, full.security = {"limits": {"cpu": "1"}}, {"privileged": True}
-    full.startup, full.liveness, full.readiness = exec_probe(["a"]), tcp_probe(1), http_probe(2, "/h", periodSeconds=3)
+    full.startup, full.liveness = exec_probe(["a"]), {"tcpSocket": {"port": 1}}
+    full.readiness = {"httpGet": {"path": "/h", "port": 2}, "periodSeconds": 3}
     assert full.body() == {
         "name": "c",
         "image": "i",
@@ -150,9 +151,9 @@ def test_pod_fields() -> None:
     assert full.body()["shareProcessNamespace"] is True
 
 
-def test_unique() -> None:
+def test_references() -> None:
     """The first of equal names stays, where it was."""
-    assert unique(["b", "a", "b", "c", "a"]) == ["b", "a", "c"]
+    assert references(["b", "a", "b", "c", "a"]) == [{"name": "b"}, {"name": "a"}, {"name": "c"}]
 
 
 def test_variables_keep_the_operators_order() -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 from gpustack.cluster.resolve import resolve
 from gpustack.components import NodeLabels, NodePolicies, Reconciler
-from gpustack.components.nfd import node_labels_inputs as labels_inputs
+from gpustack.components.nfd import nfd_inputs
 from gpustack.components.reconciler import node_policies_inputs as policies_inputs
 from gpustack.components.reconciler import reconciler_inputs as program_inputs
 from gpustack.model import Body
@@ -43,7 +43,7 @@ def label_rules(**sections: Any) -> list[Body]:
     """The rules by which node feature discovery labels nodes that bring their driver."""
     off = {"driver": {"enabled": False}, "migManager": {"enabled": False}}
     by_discovery = spec(**{"nodePools": [POOL], **off, **sections, "reconciler": {"labelling": "nodeFeatureRule"}})
-    found = labels_inputs.from_cluster(resolve(by_discovery))
+    found = nfd_inputs.node_labels(resolve(by_discovery))
     if found is None:
         return []
     rules: list[Body] = render(NodeLabels, found)["NodeFeatureRule/gpustack-node-labels"]["spec"]["rules"]
