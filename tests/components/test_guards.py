@@ -10,8 +10,7 @@ import yaml
 
 from gpustack.cluster.resolve import resolve
 from gpustack.components import Guards, NetworkPolicies
-from gpustack.components.guards import guards_inputs as guards
-from gpustack.components.guards import network_policies_inputs as network_policies
+from gpustack.components.guards import guards_inputs
 from gpustack.components.parts.admission import quoted
 from gpustack.model import Body
 from tests.components.common import render, spec
@@ -27,7 +26,7 @@ ARGOCD = {"engine": "argocd", "repository": {"url": "https://git.example/r.git"}
 
 def rendered(**fields: Any) -> dict[str, Body]:
     """The guards of a policy with FIELDS, by kind and name."""
-    found = guards.from_cluster(resolve(spec(**{"nodePools": [POOL], **fields})))
+    found = guards_inputs.guards(resolve(spec(**{"nodePools": [POOL], **fields})))
     return {} if found is None else render(Guards, found)
 
 
@@ -187,7 +186,7 @@ def test_literals() -> None:
 
 def listeners(**fields: Any) -> dict[str, Body]:
     """The NetworkPolicies of a policy with FIELDS, by name."""
-    found = network_policies.from_cluster(resolve(spec(**{"nodePools": [POOL], **fields})))
+    found = guards_inputs.network_policies(resolve(spec(**{"nodePools": [POOL], **fields})))
     bodies = {} if found is None else render(NetworkPolicies, found)
     return {body["metadata"]["name"]: body["spec"] for body in bodies.values()}
 

@@ -8,8 +8,8 @@ import pytest
 
 from gpustack.cluster.resolve import resolve
 from gpustack.components import ContainerToolkit
+from gpustack.components.parts.common_inputs import OperandInputs
 from gpustack.components.toolkit.environment import FILES, config_sources
-from gpustack.components.toolkit.toolkit_inputs import ToolkitInputs
 from gpustack.components.toolkit.toolkit_inputs import toolkit as from_cluster
 from gpustack.model import Body
 from tests.components.common import common, container, env, grants, mounts, pod_of, render, spec, validation
@@ -19,7 +19,7 @@ CTR = "nvidia-container-toolkit-ctr"
 
 def pod(toolkit_env: dict[str, str] | None = None, **changes: Any) -> Body:
     """The toolkit's pod with the policy's TOOLKIT_ENV, and CHANGES to what all components share."""
-    inputs = ToolkitInputs(common=common(**changes), image="x", env=tuple((toolkit_env or {}).items()))
+    inputs = OperandInputs(common=common(**changes), image="x", env=tuple((toolkit_env or {}).items()))
     return pod_of(render(ContainerToolkit, inputs), "nvidia-container-toolkit-daemonset")
 
 
@@ -178,17 +178,17 @@ def test_waits_for_the_driver_of_this_render() -> None:
 def test_pull_secrets() -> None:
     """The validator's pull secrets come before the toolkit's own, each once (section 4)."""
     check = validation(pull_secrets=("v", "both"))
-    inputs = ToolkitInputs(common=common(validation=check), image="x", pull_secrets=("both", "t"))
+    inputs = OperandInputs(common=common(validation=check), image="x", pull_secrets=("both", "t"))
     found = pod_of(render(ContainerToolkit, inputs), "nvidia-container-toolkit-daemonset")
     assert [secret["name"] for secret in found["imagePullSecrets"]] == ["v", "both", "t"]
 
 
 def test_rights() -> None:
     """The toolkit's account lists DaemonSets of its namespace for the driver check and may do nothing else (6)."""
-    plain = render(ContainerToolkit, ToolkitInputs(common=common(), image="x"))
+    plain = render(ContainerToolkit, OperandInputs(common=common(), image="x"))
     assert grants(plain["Role/nvidia-container-toolkit"]) == {"daemonsets:list"}
     assert not any(key.startswith("ClusterRole") for key in plain)
-    openshift = render(ContainerToolkit, ToolkitInputs(common=common(openshift=True), image="x"))
+    openshift = render(ContainerToolkit, OperandInputs(common=common(openshift=True), image="x"))
     assert "securitycontextconstraints=privileged:use" in grants(openshift["Role/nvidia-container-toolkit"])
 
 

@@ -4,7 +4,7 @@
 (checks/dra/dra.py), so the beta forms of these objects are not rendered.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from ...model import Body
 from ..parts.kube import object_of
@@ -24,6 +24,11 @@ def of_state(state: str, bodies: Iterable[Body]) -> Iterator[Body]:
 def resource(kind: str, name: str, spec: Body, namespace: str = "") -> Body:
     """The object NAME of KIND."""
     return object_of("resource.k8s.io/v1", kind, name, spec, namespace)
+
+
+def required(terms: Sequence[Body]) -> Body:
+    """The affinity to nodes that one of TERMS fits."""
+    return {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": list(terms)}}}
 
 
 def admin_claim(name: str, namespace: str, request: str, *, count: int | None = None) -> Body:

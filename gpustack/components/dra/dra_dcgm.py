@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from ...model import Body
 from ..component import Component
 from ..monitoring import dcgm
-from ..monitoring.monitoring_inputs import DcgmInputs
+from ..parts.common_inputs import OperandInputs
 from ..parts.daemonset import daemonset
 from ..parts.kube import access, rights, service
 from ..parts.pod import Pod
@@ -20,14 +20,14 @@ NAME = "nvidia-dcgm-dra"
 CLAIM, TEMPLATE = "admin-gpus", "nvidia-dcgm-admin"
 
 
-class DraDcgm(Component[DcgmInputs]):
+class DraDcgm(Component[OperandInputs]):
     """The host engine's DaemonSet, its claim, and a Service that leads to the engine of the caller's own node."""
 
-    def manifests(self, inputs: DcgmInputs) -> Iterator[Body]:
+    def manifests(self, inputs: OperandInputs) -> Iterator[Body]:
         yield from of_state("state-dcgm", objects(inputs))
 
 
-def objects(inputs: DcgmInputs) -> Iterator[Body]:
+def objects(inputs: OperandInputs) -> Iterator[Body]:
     """The objects without the label of their state."""
     common = inputs.common
     yield from access(NAME, common.namespace, **rights(NAME), token=False)
@@ -40,7 +40,7 @@ def objects(inputs: DcgmInputs) -> Iterator[Body]:
     yield body
 
 
-def pod(inputs: DcgmInputs) -> Pod:
+def pod(inputs: OperandInputs) -> Pod:
     """The pod of the engine without DRA, with the claim in the place of RuntimeClass and wait for the toolkit."""
     template = dcgm.pod(inputs)
     claimed(template, CLAIM, TEMPLATE)

@@ -22,7 +22,7 @@ from ..parts.scc import scc
 from ..parts.template import data, filled, template
 from ..parts.validation import READY, driver_features, driver_wait, toolkit_wait
 from ..scripts import script
-from .dra import of_state, resource
+from .dra import of_state, required, resource
 from .dra_driver_inputs import DraDriverInputs, Program
 
 NAME = "nvidia-dra-driver-kubelet-plugin"
@@ -115,11 +115,6 @@ def pod(inputs: DraDriverInputs) -> Pod:
         ]
         made.affinity = required([{"matchExpressions": each} for each in alternatives])
     return made
-
-
-def required(terms: list[Body]) -> Body:
-    """The affinity to nodes that one of TERMS fits."""
-    return {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}}
 
 
 def driver_checks(inputs: DraDriverInputs) -> Iterator[Container]:

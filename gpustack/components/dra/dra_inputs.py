@@ -3,8 +3,8 @@
 from ...cluster.resolve import Cluster, resolve
 from ...policy.language.gpu_cluster import GpuCluster
 from ...policy.language.spec import ClusterPolicySpec
-from ..monitoring.monitoring_inputs import DcgmExporterInputs, DcgmInputs, dcgm, dcgm_exporter
-from ..parts.common_inputs import Common, Inputs, dumped, image
+from ..monitoring.monitoring_inputs import DcgmExporterInputs, dcgm, dcgm_exporter
+from ..parts.common_inputs import Common, Inputs, OperandInputs, dumped, image
 
 
 def common_of(spec: ClusterPolicySpec, cluster: GpuCluster, *, priority: str = "system-node-critical") -> Common:
@@ -24,7 +24,7 @@ def common_of(spec: ClusterPolicySpec, cluster: GpuCluster, *, priority: str = "
     )
 
 
-def dra_dcgm(cluster: Cluster) -> DcgmInputs | None:
+def dra_dcgm(cluster: Cluster) -> OperandInputs | None:
     """None without a `gpuCluster`, and where each of its exporters runs an engine of its own."""
     if (section := cluster.spec.gpuCluster) is None or (without_dra := dcgm(cluster)) is None:
         return None

@@ -14,7 +14,7 @@ from ..parts.daemonset import daemonset
 from ..parts.kube import access
 from ..parts.pod import Container, Pod
 from ..parts.scc import scc
-from .dra import admin_claim, of_state
+from .dra import admin_claim, of_state, required
 from .dra_inputs import DraValidatorInputs
 
 NAME = "nvidia-dra-validator"
@@ -63,14 +63,12 @@ def pod(inputs: DraValidatorInputs) -> Pod:
         inputs.pull_policy,
         command=["sh", "-c", "echo the GPU of this node is validated; while true; do sleep 86400; done"],
     )
-    terms = [{"matchExpressions": [HAS_GPU]}]
-    required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}
     return Pod(
         NAME,
         {},
         [main],
         init=[check],
-        affinity={"nodeAffinity": required},
+        affinity=required([{"matchExpressions": [HAS_GPU]}]),
         pull_secrets=inputs.pull_secrets,
         claims={CLAIM: TEMPLATE},
     )

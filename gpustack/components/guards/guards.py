@@ -19,9 +19,8 @@ from ..component import Component
 from ..parts import admission
 from ..parts.admission import callers, listed, named, quoted, user
 from ..parts.common_inputs import GUARDED
-from .guards_inputs import DRA_CONTROLLER, DRA_PLUGIN, Discovery, GuardsInputs
+from .guards_inputs import DRA_CONTROLLER, DRA_PLUGIN, RECONCILER, Discovery, GuardsInputs
 
-RECONCILER = "gpustack-reconciler"
 DELETERS = ("namespace-controller", "generic-garbage-collector")
 """Accounts of Kubernetes that delete what is in a namespace that goes, or whose owner has gone."""
 STEERING_PREFIXES = (keys.DEPLOY, "nvidia.com/gpu-driver-upgrade", "nvidia.com/cc.mode", f"{keys.DOMAIN}/")

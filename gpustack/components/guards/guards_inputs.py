@@ -1,4 +1,5 @@
-"""Inputs of the guards: which accounts change what of which node, and who may write what their pods run.
+"""Inputs of the guards: which accounts change what of which node, and who may write what their pods run; and of the
+NetworkPolicies: which pods listen, where, and to whom.
 
 Which parts run is asked of the parts themselves, so that a guard names an account exactly where there is one.
 """
@@ -10,7 +11,8 @@ from ...api import keys
 from ...cluster.resolve import Cluster
 from ...gitops.reads import writing
 from ...model import FindingsError
-from ...policy.language import guards
+from ...policy.language import guards as language
+from ...policy.language import reconciler
 from ...policy.language.spec import ClusterPolicySpec
 from ..dra.dra_driver_inputs import DraDriverInputs
 from ..driver.driver_inputs import DriverInputs
@@ -32,6 +34,15 @@ LABELLED = {
     "vgpu_device_manager": "nvidia.com/vgpu.config.state",
 }
 """Components that label their nodes, and what those labels begin with."""
+RECONCILER = "gpustack-reconciler"
+EXPORTERS = {
+    "dcgm_exporter": ("nvidia-dcgm-exporter", 9400),
+    "dra_dcgm_exporter": ("nvidia-dcgm-exporter-dra", 9400),
+    "node_status_exporter": ("nvidia-node-status-exporter", 8000),
+}
+"""Component -> the label `app` of its pods, and the port of its metrics."""
+ENGINES = {"dcgm": ("nvidia-dcgm", 5555), "dra_dcgm": ("nvidia-dcgm-dra", 5555)}
+"""Component -> the label `app` of its pods, and the port to which exporters come."""
 EVICTION_LABEL = "NODE_LABEL_FOR_GPU_POD_EVICTION"
 """The driver manager's variable with one more label that it changes (reconciler.md D1)."""
 
@@ -84,10 +95,10 @@ class GuardsInputs(Inputs):
     known: bool = False
 
 
-def from_cluster(cluster: Cluster) -> GuardsInputs | None:
+def guards(cluster: Cluster) -> GuardsInputs | None:
     """None where no guards are rendered."""
     spec = cluster.spec
-    mode = guards.mode(spec)
+    mode = language.mode(spec)
     if mode == "Off":
         return None
     parts = running(spec, ASKED)
@@ -184,3 +195,73 @@ def running(spec: ClusterPolicySpec, modules: Iterable[str]) -> dict[str, Any]:
         except FindingsError:
             inputs[module] = None
     return inputs
+
+
+class Listener(Inputs):
+    """Pods with `labels`, called `name`, which listen on `port`: to the namespaces `open_to`, to `inside`, the stack's
+    own, or with `anywhere` to all. Where none is said nobody reaches them but the kubelet, which no NetworkPolicy
+    stops.
+    """
+
+    name: str
+    labels: dict[str, str]
+    port: int = 0
+    open_to: tuple[str, ...] = ()
+    inside: bool = False
+    anywhere: bool = False
+
+
+class NetworkPoliciesInputs(Inputs):
+    """The pods that listen."""
+
+    namespace: str
+    listeners: tuple[Listener, ...]
+
+
+def network_policies(cluster: Cluster) -> NetworkPoliciesInputs | None:
+    """None where the policy wants none, or nothing listens in the cluster's network."""
+    spec = cluster.spec
+    reach = spec.guards.networkPolicies
+    listeners = [] if reach == "none" else list(own(spec))
+    if reach == "all":
+        listeners += operands(spec)
+    return NetworkPoliciesInputs(namespace=spec.cluster.namespace, listeners=tuple(listeners)) if listeners else None
+
+
+def own(spec: ClusterPolicySpec) -> Iterator[Listener]:
+    """The reconciler's pods: open where something that the policy knows of reads their metrics."""
+    if reconciler.runs(spec):
+        scrapers = tuple(spec.guards.scrapers)
+        anywhere = not scrapers and bool(spec.cluster.monitoring)
+        yield Listener(name=RECONCILER, labels={"app": RECONCILER}, port=8080, open_to=scrapers, anywhere=anywhere)
+
+
+def operands(spec: ClusterPolicySpec) -> Iterator[Listener]:
+    """All other pods of the stack that listen in the cluster's network, and not in that of their node."""
+    scrapers = tuple(spec.guards.scrapers)
+    for module, inputs in running(spec, [*EXPORTERS, *ENGINES, "nfd", "dra_driver"]).items():
+        if inputs is None or getattr(inputs, "host_network", False):
+            continue
+        if module in EXPORTERS:
+            app, port = EXPORTERS[module]
+            yield Listener(
+                name=app, labels={"app": app}, port=listens(inputs, port), open_to=scrapers, anywhere=not scrapers
+            )
+        elif module in ENGINES:
+            app, port = ENGINES[module]
+            yield Listener(name=app, labels={"app": app}, port=port, inside=True)
+        elif module == "dra_driver":
+            yield Listener(name="nvidia-dra-driver", labels={"app.kubernetes.io/name": "nvidia-dra-driver"})
+        elif inputs.installation:
+            labels = {"app.kubernetes.io/instance": inputs.installation.helm_release}
+            labels["app.kubernetes.io/name"] = "node-feature-discovery"
+            name = inputs.installation.name
+            yield Listener(name=name, labels=labels, port=8080, open_to=scrapers, anywhere=not scrapers)
+
+
+def listens(inputs: Any, port: int) -> int:
+    """The port of an exporter's metrics; the policy's environment may move it from PORT."""
+    for name, value in inputs.env:
+        if name in {"DCGM_EXPORTER_LISTEN", "METRICS_PORT"} and value.rpartition(":")[2].isdigit():
+            port = int(value.rpartition(":")[2])
+    return port

@@ -11,7 +11,7 @@ from typing import Any
 from ...model import Body
 from ..component import Component
 from ..parts.template import template
-from .network_policies_inputs import Listener, NetworkPoliciesInputs
+from .guards_inputs import Listener, NetworkPoliciesInputs
 
 
 class NetworkPolicies(Component[NetworkPoliciesInputs]):

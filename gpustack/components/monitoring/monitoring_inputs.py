@@ -1,4 +1,4 @@
-"""Inputs of DCGM, the exporters, dashboards and OpenShift's monitoring: a function for each component, called as it."""
+"""Inputs of DCGM, exporters, dashboards and OpenShift's monitoring: a function for each component, called as it is."""
 
 from typing import Any
 
@@ -15,16 +15,12 @@ from ..parts.common_inputs import Inputs, OperandInputs, dumped, image, operand,
 from ..plugin.configs_inputs import metrics_map
 
 
-class DcgmInputs(OperandInputs):
-    """Nothing beyond what every operand has: `dcgm.hostPort` has no effect (operator.md 7.7)."""
-
-
-def dcgm(cluster: Cluster) -> DcgmInputs | None:
-    """None where each exporter runs an engine of its own."""
+def dcgm(cluster: Cluster) -> OperandInputs | None:
+    """None where each exporter runs an engine of its own. `dcgm.hostPort` has no effect (operator.md 7.7)."""
     section = cluster.stack.dcgm
     if not section.enabled:
         return None
-    return DcgmInputs(**operand(cluster.spec, section, cluster.at("dcgm")))
+    return OperandInputs(**operand(cluster.spec, section, cluster.at("dcgm")))
 
 
 class Monitor(Inputs):

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from ...api import keys
 from ...catalog import gpus, mig, plugin_config
-from ...cluster import metrics, mig_layouts
+from ...cluster import metrics
 from ...cluster.pool import Pool
 from ...cluster.resolve import Cluster, resolve
 from ...model import FindingsError
@@ -137,14 +137,10 @@ def resources_of(pool: Pool) -> list[str]:
 
 def layouts_of(pool: Pool) -> list[Mapping[str, int] | None]:
     """The MIG layouts that GPUs of POOL get; None stands for GPUs that stay whole."""
-    chosen = pool.layout
-    if chosen is None:
-        return [None]
-    elements = chosen.elements or ()
-    groups = mig_layouts.groups(elements, pool.said)
-    if groups is None:
-        return [element.layout if element.enabled else None for element in elements]
-    return [group.layout for group in groups]
+    if pool.groups is not None:
+        return [group.layout for group in pool.groups]
+    elements = (pool.layout and pool.layout.elements) or ()
+    return [element.layout if element.enabled else None for element in elements]
 
 
 def mig_config_map(spec: ClusterPolicySpec) -> InEffect:
@@ -218,9 +214,10 @@ def elements(pool: Pool) -> list[dict[str, Any]]:
     GPUs that no group lists stay whole, and are said to where their number is known.
     """
     made = [*(pool.layout.elements or ())] if pool.layout else []
-    rest = set(() if None in (each.devices for each in made) else range(pool.said.gpusPerNode or 0))
-    rest.difference_update(*(each.devices or () for each in made))
-    return [element_of(each) for each in (*made, *([Element(tuple(sorted(rest)), False, {})] if rest else []))]
+    listed = {index for each in made for index in each.devices or ()}
+    rest = set(range(pool.said.gpusPerNode or 0)) - listed if listed else ()
+    made += [Element(tuple(sorted(rest)), False, {})] if rest else []
+    return [element_of(each) for each in made]
 
 
 def gpu_clients_map(spec: ClusterPolicySpec) -> InEffect:

@@ -15,16 +15,16 @@ from ..parts.pod import Env, Pod
 from ..parts.validation import toolkit_wait
 from . import device_plugin
 from .device_plugin import CONFIG_FILE, add_config_manager, mig_env, mps_root, mps_shm
-from .plugin_inputs import MpsInputs
+from .plugin_inputs import DevicePluginInputs
 
 NAME = "nvidia-device-plugin-mps-control-daemon"
 MAIN = "mps-control-daemon-ctr"
 
 
-class MpsControlDaemon(Component[MpsInputs]):
+class MpsControlDaemon(Component[DevicePluginInputs]):
     """The MPS control daemon's DaemonSet. The operator also makes an account of that name, which no pod uses."""
 
-    def manifests(self, inputs: MpsInputs) -> Iterator[Body]:
+    def manifests(self, inputs: DevicePluginInputs) -> Iterator[Body]:
         common = inputs.common
         template = pod(inputs)
         template.node_selector = {keys.MPS_CAPABLE: "true"}
@@ -38,7 +38,7 @@ class MpsControlDaemon(Component[MpsInputs]):
         )
 
 
-def pod(inputs: MpsInputs) -> Pod:
+def pod(inputs: DevicePluginInputs) -> Pod:
     """The daemon's pod; a first container mounts the shared memory that its clients use."""
     root, shm = mps_root(inputs.mps_root), mps_shm(inputs.mps_root)
     env = Env().field("NODE_NAME", "spec.nodeName").set("NVIDIA_VISIBLE_DEVICES", "all")

@@ -60,16 +60,10 @@ def plugin_config(spec: ClusterPolicySpec) -> PluginConfig | None:
     )
 
 
-class MpsInputs(DevicePluginInputs):
-    """As the device plugin's, without what only the plugin itself reads."""
-
-
-def mps(cluster: Cluster) -> MpsInputs | None:
-    """The inputs for CLUSTER, or None where the device plugin is off."""
+def mps(cluster: Cluster) -> DevicePluginInputs | None:
+    """The device plugin's inputs, without what only the plugin itself reads; None where it is off."""
     plugin = device_plugin(cluster)
-    if plugin is None:
-        return None
-    return MpsInputs(**{**dict(plugin), "env": (), "args": (), "gds": False, "gdrcopy": False})
+    return plugin and plugin.model_copy(update={"env": (), "args": (), "gds": False, "gdrcopy": False})
 
 
 class GfdInputs(OperandInputs):

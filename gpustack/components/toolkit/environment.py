@@ -17,9 +17,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ...catalog import _data
-from ..parts.common_inputs import Common, Runtime
+from ..parts.common_inputs import Common, OperandInputs, Runtime
 from ..parts.pod import Container, Env, Volume
-from .toolkit_inputs import ToolkitInputs
 
 NRI_SOCKET = "/var/run/nri/nri.sock"
 
@@ -41,7 +40,7 @@ FILES: dict[Runtime, RuntimeFiles] = {
 }
 
 
-def environment(inputs: ToolkitInputs) -> Env:
+def environment(inputs: OperandInputs) -> Env:
     """The toolkit's settings. The policy's env wins over these, but not over `configure_runtime` (operator.md 5.2)."""
     common = inputs.common
     env = Env({"ROOT": common.install_dir})

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from ...api import keys
 from ...model import Body
 from ..component import Component
-from ..parts.common_inputs import Common
+from ..parts.common_inputs import Common, OperandInputs
 from ..parts.daemonset import CDI_ROOT, VALIDATIONS, daemonset, driver_install_dir, host_dev_char, host_root
 from ..parts.kube import config_map
 from ..parts.operand import from_script, operand_access, operand_pod
@@ -13,7 +13,6 @@ from ..parts.pod import PRIVILEGED_S0, Pod, Volume
 from ..parts.validation import driver_checks
 from ..scripts import entrypoint, script
 from .environment import configure_runtime, environment
-from .toolkit_inputs import ToolkitInputs
 
 NAME = "nvidia-container-toolkit"
 DAEMONSET = "nvidia-container-toolkit-daemonset"
@@ -21,10 +20,10 @@ ENTRYPOINT = "nvidia-container-toolkit-entrypoint"
 OCI_HOOKS = "/usr/share/containers/oci/hooks.d"
 
 
-class ContainerToolkit(Component[ToolkitInputs]):
+class ContainerToolkit(Component[OperandInputs]):
     """The toolkit's DaemonSet, its entry point and its rights."""
 
-    def manifests(self, inputs: ToolkitInputs) -> Iterator[Body]:
+    def manifests(self, inputs: OperandInputs) -> Iterator[Body]:
         common = inputs.common
         yield from operand_access(common, NAME)
         start = {"entrypoint.sh": script("container-toolkit")}
@@ -33,7 +32,7 @@ class ContainerToolkit(Component[ToolkitInputs]):
         yield daemonset(common, DAEMONSET, pod(inputs), deploy="container-toolkit", annotations=scc)
 
 
-def pod(inputs: ToolkitInputs) -> Pod:
+def pod(inputs: OperandInputs) -> Pod:
     """The toolkit, once the node's driver works."""
     common = inputs.common
     main = from_script(inputs, "nvidia-container-toolkit-ctr", environment(inputs), ENTRYPOINT, PRIVILEGED_S0)

@@ -6,14 +6,15 @@ from typing import Any
 
 from gpustack.cluster.resolve import resolve
 from gpustack.components import Dcgm
-from gpustack.components.monitoring.monitoring_inputs import DcgmInputs, dcgm
+from gpustack.components.monitoring.monitoring_inputs import dcgm
+from gpustack.components.parts.common_inputs import OperandInputs
 from gpustack.model import Body
 from tests.components.common import common, container, env, grants, pod_of, render, spec
 
 
 def rendered(changes: dict[str, Any] | None = None, **fields: Any) -> dict[str, Body]:
     """All objects, with CHANGES to what all components share and FIELDS of the engine's inputs."""
-    return render(Dcgm, DcgmInputs(common=common(**(changes or {})), image="dcgm:1", **fields))
+    return render(Dcgm, OperandInputs(common=common(**(changes or {})), image="dcgm:1", **fields))
 
 
 def test_service_leads_to_the_own_node() -> None:

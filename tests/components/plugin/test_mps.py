@@ -6,7 +6,7 @@ from typing import Any
 
 from gpustack.cluster.resolve import resolve
 from gpustack.components import MpsControlDaemon
-from gpustack.components.plugin.plugin_inputs import MpsInputs, PluginConfig, mps
+from gpustack.components.plugin.plugin_inputs import DevicePluginInputs, PluginConfig, mps
 from gpustack.model import Body
 from tests.components.common import common, container, env, mounts, pod_of, render, spec
 
@@ -17,7 +17,7 @@ CONFIG = PluginConfig(config_map="configs", default="any", image="plugin:1")
 
 def rendered(changes: dict[str, Any] | None = None, **fields: Any) -> dict[str, Body]:
     """All objects, with CHANGES to what all components share and FIELDS of the daemon's inputs."""
-    return render(MpsControlDaemon, MpsInputs(common=common(**(changes or {})), image="plugin:1", **fields))
+    return render(MpsControlDaemon, DevicePluginInputs(common=common(**(changes or {})), image="plugin:1", **fields))
 
 
 def test_identity() -> None:
