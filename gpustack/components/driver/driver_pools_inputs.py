@@ -191,9 +191,11 @@ def per_kernel(view: DriverView, systems: list[tuple[Pool, System]]) -> list[Tar
             name = kernel_name(kernel, system, {target.name for target in by_kernel.values()})
             by_kernel[kernel] = Target(name, NAME, {keys.KERNEL: kernel}, system, kernel)
         elif known.os != system:
-            told = {"pool": pool.path, "switch": view.at("driver.usePrecompiled"), "kernel": kernel}
-            place, first, second = f"nodePools[{pool.index}].kernel", known.os.text, system.text
-            raise FindingsError(refused("GPU053", place, first=first, second=second, **told))
+            place, switch = f"nodePools[{pool.index}].kernel", view.at("driver.usePrecompiled")
+            first, second, of = known.os.text, system.text, pool.path
+            raise FindingsError(
+                refused("GPU053", place, kernel=kernel, first=first, second=second, pool=of, switch=switch)
+            )
     return list(by_kernel.values())
 
 
