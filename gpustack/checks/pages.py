@@ -54,8 +54,7 @@ def page(rule: Rule) -> Page:
 def parts(check: Callable[..., Any], name: str, *wanted: str) -> list[str]:
     """The title of the page of CHECK, whose id is NAME, and those of its parts that are WANTED.
 
-    Raises ValueError where one is lacking.
-    """
+    Raises ValueError where one is lacking."""
     path, said = Path(inspect.getfile(check)).with_suffix(".yaml"), texts(check, name)
     if lacking := [part for part in wanted if not said.get(part)]:
         raise ValueError(f"{path}: the page of {name} ({check.__name__}) lacks {' and '.join(lacking)}")

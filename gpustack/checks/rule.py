@@ -56,8 +56,7 @@ class Hit:
     in `config.data`, say): the finding then points there. KEY says that the last key of PATH is what is wrong, a name
     that the policy gives (a label's, a profile's), and not its value. SINCE and UNTIL bound the days on which the hit
     counts. POOL is the name of a node pool that it is about: hits that say the same of several pools are told as one,
-    and the names take the place of POOLS in WHAT.
-    """
+    and the names take the place of POOLS in WHAT."""
 
     path: str
     what: str = ""
@@ -188,8 +187,7 @@ def rules_over(subject: Over) -> tuple[Rule, ...]:
 
 def rule(id: str, severity: Severity, over: Over = "spec") -> Callable[[CheckT], CheckT]:  # noqa: A002 - as in findings
     """Register a function as rule ID over what OVER says, or raise TypeError where its parameter has another type. Ids
-    are stable: a rule that goes leaves its id unused.
-    """
+    are stable: a rule that goes leaves its id unused."""
 
     def register(check: CheckT) -> CheckT:
         if id in RULES:

@@ -42,8 +42,7 @@ class Written(_OfSpec):
         """Who wrote the value at PATH ("spec.driver.version"): gpustack, release, platform, derived, layer, change
         or policy.
 
-        For a mapping or a list, whoever wrote the highest-ranking part of it. None where nobody wrote anything.
-        """
+        For a mapping or a list, whoever wrote the highest-ranking part of it. None where nobody wrote anything."""
         steps = parse(path)
         origin = self.merged.origin(steps[1:] if steps[:1] == ("spec",) else steps)
         return origin.kind if origin else None
@@ -56,8 +55,7 @@ class Written(_OfSpec):
 @dataclass(frozen=True)
 class Render(_OfSpec):
     """What an effective spec renders to, for Kubernetes `minor` ("1.34"); with the objects that its objects provide and
-    name (references.py), which cost nothing to look at.
-    """
+    name (references.py), which cost nothing to look at."""
 
     minor: str
     provided: Sequence[Provided]
@@ -102,8 +100,7 @@ class Synced(NamedTuple):
 @dataclass(frozen=True)
 class EngineObjects:
     """What an effective spec is rendered to for its engine: `bodies`, the roots that `bootstrap` prints too, for a
-    cluster whose name does not matter, and what each Application syncs, by its name.
-    """
+    cluster whose name does not matter, and what each Application syncs, by its name."""
 
     spec: ClusterPolicySpec
     bodies: Sequence[Body]

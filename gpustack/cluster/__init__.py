@@ -32,8 +32,7 @@ def from_policy(path: Path | str) -> Cluster:
 
 def from_values(spec: Mapping[str, Any]) -> Cluster:
     """The cluster of which SPEC says what a policy's `spec` would; what is absent has the release's and the platform's
-    default. Raises InputError with all that is wrong.
-    """
+    default. Raises InputError with all that is wrong."""
     from ..policy.loading.load import load_values
     from .resolve import resolve
 

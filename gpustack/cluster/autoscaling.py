@@ -94,8 +94,7 @@ def unseen(pool: Pool) -> bool:
 
 def overlay(pool: Pool) -> dict[str, int]:
     """What nodes of POOL offer otherwise than their instance type says: so many whole GPUs. Empty where they don't, and
-    where that isn't known. Karpenter takes each amount in place of the type's (nodes.md 1.3, 1.5).
-    """
+    where that isn't known. Karpenter takes each amount in place of the type's (nodes.md 1.3, 1.5)."""
     known = {name: count for name, count in pool.capacity.per_node.items() if count is not None}
     plain = len(known) < len(pool.capacity.per_node) or known in ({}, {GPU: pool.said.gpusPerNode})
     return {} if plain else {GPU: 0, **known}
@@ -103,8 +102,7 @@ def overlay(pool: Pool) -> dict[str, int]:
 
 def closed(windows: Sequence[Window]) -> list[tuple[str, int]]:
     """When all WINDOWS are closed: cron line in UTC, and minutes, of each such time of the week; ("", WEEK) for always.
-    Cron's week begins on Sunday (nodes.md 1.4). Where clocks change they are open when they are so by either.
-    """
+    Cron's week begins on Sunday (nodes.md 1.4). Where clocks change they are open when they are so by either."""
     open_ = set[int]()
     for zone in {each.timeZone for each in windows}:
         local = {at for each in windows if each.timeZone == zone for at in minutes(each)}

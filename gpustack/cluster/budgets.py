@@ -22,8 +22,7 @@ if TYPE_CHECKING:
 class Budget:
     """The budget of a pool. `policy` is its driver's and stands at `path`; `automatic`: a new driver rolls by itself.
 
-    0 for `parallel` is no limit. `unavailable` is a number of nodes, or a share such as 25%. `soak` is in seconds.
-    """
+    0 for `parallel` is no limit. `unavailable` is a number of nodes, or a share such as 25%. `soak` is in seconds."""
 
     policy: UpgradePolicy
     path: str
@@ -47,8 +46,7 @@ def budget(pool: Pool) -> Budget:
     """How fast the nodes of POOL may be taken out of service.
 
     In a cluster of sandboxes no driver rolls by itself: there the driver manager takes the node out of service and puts
-    it back, whoever else works on it (reconciler.md U6, D6).
-    """
+    it back, whoever else works on it (reconciler.md U6, D6)."""
     spec, own = pool.spec, pool.said.upgrade
     upgrade_policy, path = spec.driver.upgradePolicy, "spec.driver.upgradePolicy"
     if pool.cluster.listed:

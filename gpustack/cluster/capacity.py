@@ -53,8 +53,7 @@ class PoolCapacity:
     """What nodes of a pool advertise.
 
     `nodes` and `gpus` (per node) are None where the policy doesn't say them. `per_node` is empty where nodes advertise
-    nothing, and where it isn't known what: `unknown` then says why. `units` says of each resource what one is.
-    """
+    nothing, and where it isn't known what: `unknown` then says why. `units` says of each resource what one is."""
 
     name: str
     product: str | None

@@ -38,8 +38,7 @@ class NodeDriver:
 
     `values` are the driver's fields, `paths` where each of them stands, or would. `number` is its place in `drivers`,
     None where the section describes it. `path` is what says that this pool gets this driver, `why` says it in words.
-    One that the nodes have `brought` has a version and nothing else that is known.
-    """
+    One that the nodes have `brought` has a version and nothing else that is known."""
 
     pool: Pool
     values: dict[str, Any]

@@ -41,8 +41,7 @@ class Telemetry(NamedTuple):
 
 def telemetry(spec: ClusterPolicySpec) -> Telemetry:
     """The sections of the exporter and of the engine that count in SPEC. Those that a `gpuCluster` takes over as they
-    are can be changed where they stand.
-    """
+    are can be changed where they stand."""
     whole = spec.gpuCluster
     if whole is not None and (whole.dcgmExporter, whole.dcgm) != (spec.dcgmExporter, spec.dcgm):
         return Telemetry("spec.gpuCluster.", whole.dcgmExporter, whole.dcgm)
@@ -97,8 +96,7 @@ def _told(exporter: DcgmExporter) -> bool:
 
 def added_counters(cluster: Cluster) -> list[dcgm.Field]:
     """All fields that the exporter is told to serve for alerts and dashboards: those of its image's list, and what they
-    read beside. None where that list has all they need, and where the policy says which list the exporter reads.
-    """
+    read beside. None where that list has all they need, and where the policy says which list the exporter reads."""
     if _told(cluster.stack.dcgmExporter):
         return []
     default = dcgm.default_counters()
@@ -118,8 +116,7 @@ class Series(NamedTuple):
 
 def series(pool: Pool) -> Series:
     """How many series the exporters of POOL serve. Of pairs of whole GPUs each is told of from both sides
-    (NVIDIA/dcgm-exporter, internal/pkg/collector).
-    """
+    (NVIDIA/dcgm-exporter, internal/pkg/collector)."""
     have, gpus, nodes = served(pool.spec), pool.said.gpusPerNode, pool.said.count
     if not telemetry(pool.spec).exporter.enabled or pool.workload != "container":
         return Series(0, 0, (0, 0))

@@ -41,8 +41,7 @@ class Source:
     """Where the names of layouts come from.
 
     release: the ConfigMap of the release. `generated`: the manager makes layouts itself, from what the GPUs of its node
-    have, and the ConfigMap is its fallback. custom: `text` of the policy. unknown: a ConfigMap that others bring.
-    """
+    have, and the ConfigMap is its fallback. custom: `text` of the policy. unknown: a ConfigMap that others bring."""
 
     kind: Literal["release", "custom", "unknown"]
     entries: Mapping[str, tuple[Element, ...]]
@@ -55,8 +54,7 @@ class Source:
 class Choice:
     """The layout of a pool: where it is said, its name ("" for one of the pool's own) and its elements.
 
-    `elements` is None where the name is not among the known ones; `known` then says whether all names are known.
-    """
+    `elements` is None where the name is not among the known ones; `known` then says whether all names are known."""
 
     path: str
     name: str
@@ -68,8 +66,7 @@ class Choice:
 class Group:
     """GPUs of a node that are cut alike. `layout` is None for whole GPUs, empty for MIG without instances.
 
-    `indices` is None where the number of GPUs is not known: then the group is all of them, or the rest.
-    """
+    `indices` is None where the number of GPUs is not known: then the group is all of them, or the rest."""
 
     indices: tuple[int, ...] | None
     layout: Mapping[str, int] | None
@@ -208,8 +205,7 @@ def groups(elements: Sequence[Element], pool: NodePool) -> list[Group] | None:
     """What ELEMENTS make of the GPUs of a node of POOL, in the order of their indices; later elements win.
 
     None where it depends on a board that is not known. GPUs that no element is for stay whole, as do boards without
-    MIG.
-    """
+    MIG."""
     product = product_of(pool)
     fitting = [element for element in elements if element.matches(product) is not False]
     if any(element.matches(product) is None for element in fitting):

@@ -33,8 +33,7 @@ class PoolOffer:
     """What nodes of a pool have. `resources` is None where it isn't known (`unknown` says why), a number None likewise.
 
     `labels` are those that are known, and those of which it is known that programs set them. `sharing` says exclusive
-    where it isn't known how pods share. `virtual`: the nodes serve virtual machines.
-    """
+    where it isn't known how pods share. `virtual`: the nodes serve virtual machines."""
 
     name: str
     resources: Mapping[str, int | None] | None
@@ -65,8 +64,7 @@ class Offer:
     `tolerated_by_name`: the platform lets pods tolerate taints that are called like a resource they ask for.
     `network_cards`: the network operator is there, whose resources begin with nvidia.com/ too. `permitted` are the
     devices that KubeVirt is told to permit, None where others may permit more, `absent` those of no node.
-    `writes_etc_nvidia`: the container toolkit writes into that folder of containers with GPUs.
-    """
+    `writes_etc_nvidia`: the container toolkit writes into that folder of containers with GPUs."""
 
     pools: tuple[PoolOffer, ...]
     runtime_classes: frozenset[str]
@@ -160,8 +158,7 @@ def _labels(pool: Pool, sharing: PoolSharing | None, *, cut: bool) -> dict[str, 
 def _discovered(pool: Pool, sharing: PoolSharing | None, *, cut: bool) -> dict[str, Values]:
     """What GPU feature discovery says about nodes of POOL, as far as the policy tells (node-labels.yaml).
 
-    SHARING is None where it isn't known. The labels of whole GPUs speak of the resource nvidia.com/gpu alone.
-    """
+    SHARING is None where it isn't known. The labels of whole GPUs speak of the resource nvidia.com/gpu alone."""
     labels: dict[str, Values] = {"nvidia.com/gpu.sharing-strategy": None}
     if sharing is not None and not cut:
         shared = sharing.replicas(keys.GPU) > 1
@@ -182,8 +179,7 @@ def _discovered(pool: Pool, sharing: PoolSharing | None, *, cut: bool) -> dict[s
 def _product(pool: Pool, sharing: PoolSharing | None, *, cut: bool) -> Values:
     """The label nvidia.com/gpu.product of nodes of POOL, None where it isn't known. It ends with -SHARED where
     nvidia.com/gpu is shared and keeps its name (seen on a GPU, tests/hardware), and with strategy single it has the
-    profile, a plus in it as a dot (NVIDIA/k8s-device-plugin, internal/lm).
-    """
+    profile, a plus in it as a dot (NVIDIA/k8s-device-plugin, internal/lm)."""
     name = pool.said.gpuProduct
     if not name or sharing is None:
         return None

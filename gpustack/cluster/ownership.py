@@ -57,8 +57,7 @@ def os_labels(os: str, release: str) -> dict[str, str]:
 
 def image_selector(name: str, version: str, tag: str) -> dict[str, str]:
     """NFD's labels of all nodes whose driver images end in TAG: those of the system NAME VERSION, and where images are
-    made for its major version, of the others of that.
-    """
+    made for its major version, of the others of that."""
     major = version.partition(".")[0]
     key, value = ("VERSION_ID.major", major) if tag == name + major else ("VERSION_ID", version)
     return {f"{keys.OS_RELEASE}ID": name, f"{keys.OS_RELEASE}{key}": value}

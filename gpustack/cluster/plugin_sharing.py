@@ -36,8 +36,7 @@ class PoolSharing:
     """How a pool's resources are shared. `kind` is timeSlicing, mps, or "" for exclusive.
 
     `everything` is the number of shares of each resource where the pool itself says it; `text` holds the entries where
-    a configuration does. `refuses_more`: a container gets one share at most.
-    """
+    a configuration does. `refuses_more`: a container gets one share at most."""
 
     kind: str = ""
     renamed: bool = False
@@ -81,8 +80,7 @@ def pool_sharing(spec: ClusterPolicySpec, pool: NodePool) -> PoolSharing:
 
 def configuration(spec: ClusterPolicySpec, pool: NodePool) -> PluginConfig | None:
     """The configuration that nodes of POOL choose, None where they have none. UnknownSharing where the policy doesn't
-    hold it, where the device plugin refuses it, or where a key stands twice in it.
-    """
+    hold it, where the device plugin refuses it, or where a key stands twice in it."""
     config = spec.devicePlugin.config
     own = any(other.sharing.mps or other.sharing.timeSlicing for other in spec.nodePools)
     if own or not (config.name or config.data):
@@ -105,8 +103,7 @@ def strategy(spec: ClusterPolicySpec, config: PluginConfig | None) -> str:
 
 def environment(spec: ClusterPolicySpec, path: str) -> str | None:
     """What the stack's pods say for the flag PATH (flags.migStrategy) in their environment, or in the arguments that a
-    policy gives them, which win over that; None where it isn't set.
-    """
+    policy gives them, which win over that; None where it isn't set."""
     name = plugin_config.flags()[path].env
     section = spec.gfd if path.startswith("flags.gfd.") else spec.devicePlugin
     argument = f"--{name.lower().replace('_', '-')}="

@@ -37,8 +37,7 @@ EVERYWHERE = "all-gpu-nodes"
 @dataclass(frozen=True, eq=False)
 class Pool:
     """A node pool of CLUSTER, number INDEX, as the policy SAID it; without an index all nodes with a GPU, of which
-    nothing is known. `said` is for fields that mean what they say.
-    """
+    nothing is known. `said` is for fields that mean what they say."""
 
     cluster: Cluster
     index: int | None
@@ -163,8 +162,7 @@ class Pool:
     def labels(self) -> dict[str, str]:
         """Labels that say which configuration of a component is the nodes', and which driver.
 
-        The MIG layout is not among them: GPUs are cut when their node is empty, and not when a label is due.
-        """
+        The MIG layout is not among them: GPUs are cut when their node is empty, and not when a label is due."""
         said, further = self.said, dict[str, str]()
         if self.index is not None and not self.cluster.dra:
             if self.cluster.sandbox:

@@ -31,8 +31,7 @@ def mediated_devices(pool: Pool) -> list[tuple[str, str]]:
 
 def permitted(cluster: Cluster) -> frozenset[str] | None:
     """The resources of all devices that KubeVirt is told to permit; None where that isn't the whole list: the policy
-    doesn't write it, or the HyperConverged operator adds those of others.
-    """
+    doesn't write it, or the HyperConverged operator adds those of others."""
     section = cluster.spec.kubevirt
     if section is None or section.target == "hyperconverged":
         return None

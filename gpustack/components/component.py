@@ -61,8 +61,7 @@ def id_of(body: Body) -> str:
 def metadata(name: str, namespace: str | None) -> cdk8s.ApiObjectMetadata:
     """Name and namespace as cdk8s wants them; a value, so equal ones are shared.
 
-    Making one takes as long as telling Node about the object: cdk8s checks the type of each of its fields.
-    """
+    Making one takes as long as telling Node about the object: cdk8s checks the type of each of its fields."""
     return cdk8s.ApiObjectMetadata(name=name, namespace=namespace)
 
 
@@ -71,8 +70,7 @@ class Component(Construct, Generic[I]):
     in that cluster; `Component(scope, id, inputs)` those of inputs that are made by hand.
 
     A subclass says in which `stage` its objects are applied (kinds of KIND_STAGE have their own) and yields their
-    bodies. It reads nothing but `inputs`: equal inputs must give equal bodies.
-    """
+    bodies. It reads nothing but `inputs`: equal inputs must give equal bodies."""
 
     stage: ClassVar[Stage] = "operands"
 
@@ -109,8 +107,7 @@ class Component(Construct, Generic[I]):
     def take(self) -> list[Resource]:
         """`resources`, for the last time: the construct lets go of them.
 
-        jsii keeps every construct as long as the process lives, and a fleet has a hundred thousand.
-        """
+        jsii keeps every construct as long as the process lives, and a fleet has a hundred thousand."""
         taken = self.resources()
         for manifest in self._manifests:
             manifest.forget()

@@ -26,8 +26,7 @@ class Entry(NamedTuple):
     `dra`: it has its place also in a cluster whose GPUs are allocated by DRA. All others are the device plugin's stack,
     which a `gpuCluster` excludes (operator.md 11.1). `guarded`: without one of its objects drivers stop, or nodes
     lose the labels by which they run (reconciler.md L38, A2), so no engine prunes one without asking. `shared`: its
-    inputs are with those of others.
-    """
+    inputs are with those of others."""
 
     id: str
     subject: str

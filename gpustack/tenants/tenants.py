@@ -55,8 +55,7 @@ class Tenant(Given):
     """A workload and the cluster that it is for. `pod` is a PodSpec, `path` its place in the manifest.
 
     `whole` is false where only containers or resources were found in a custom resource: where the pods may run then
-    isn't known.
-    """
+    isn't known."""
 
     path: Path
     pod: Mapping[str, Any]
@@ -85,8 +84,7 @@ class Tenant(Given):
     @cached_property
     def wanted(self) -> dict[str, int]:
         """The resources of NVIDIA that the pod asks for, and how many: what its containers and sidecars need together,
-        or an initial one beside the sidecars above it.
-        """
+        or an initial one beside the sidecars above it."""
         together: dict[str, int] = {}
         alone: dict[str, int] = {}
         for (key, _), container in self.containers:
@@ -246,8 +244,7 @@ def _pods(value: Any, path: Path, seen: set[int]) -> Iterator[tuple[Path, dict[s
     """The PodSpecs below VALUE: mappings with a list of containers that have names.
 
     What aliases repeat is one value of which SEEN has the id, and is looked at where it stands first: a file of a few
-    lines may stand for a million values.
-    """
+    lines may stand for a million values."""
     if id(value) in seen or not isinstance(value, dict | list):
         return
     seen.add(id(value))
@@ -267,8 +264,7 @@ def _container(item: Any) -> bool:
 
 def _loose(value: Any, path: Path, seen: set[int]) -> Iterator[tuple[Path, dict[str, Any]]]:
     """Mappings below VALUE that ask for resources of NVIDIA as a container does. SEEN has the ids of pods, and of what
-    aliases repeat: see `_pods`.
-    """
+    aliases repeat: see `_pods`."""
     if id(value) in seen or not isinstance(value, dict | list):
         return
     seen.add(id(value))

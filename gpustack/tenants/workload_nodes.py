@@ -63,8 +63,7 @@ def selections(
     pod: Mapping[str, Any], operators: tuple[str, ...] = ("In", "Exists")
 ) -> Iterator[tuple[Path, str, tuple[str, ...]]]:
     """Where POD selects nodes by a label: the place, the key, and the values of which one must be had; none for any.
-    With other OPERATORS of an affinity, what those name. Of alternatives (several terms), none: one of them may do.
-    """
+    With other OPERATORS of an affinity, what those name. Of alternatives (several terms), none: one of them may do."""
     for key, value in mapping(pod.get("nodeSelector")).items() if "In" in operators else ():
         yield ("nodeSelector", key), str(key), (str(value),)
     terms = required_terms(pod)

@@ -158,8 +158,7 @@ def two_health_checks_on_one_port(cluster: Cluster) -> Iterator[Hit]:
 
 def idle(spec: ClusterPolicySpec) -> dict[str, object]:
     """Whether the policy says something in fields of `gpuCluster` that the operator ignores, or that have no effect in
-    any release, by path; idle-fields.yaml says why (operator.md 11.1).
-    """
+    any release, by path; idle-fields.yaml says why (operator.md 11.1)."""
     if not (cluster := spec.gpuCluster):
         return {}
     sets, default = cluster.daemonsets, releases.release(spec.release).defaults["daemonsets"]

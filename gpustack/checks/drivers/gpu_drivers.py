@@ -27,8 +27,7 @@ BOARD = 8
 def about(driver: NodeDriver, path: str, case: str = "", /, **more: Any) -> Hit:
     """A hit at PATH about DRIVER; what holds of several pools is told once. Its texts may name MORE, the driver's
     $version, the $product, $system and $pool_name of its nodes, and as $version_path or $repository_path where a field
-    of it stands.
-    """
+    of it stands."""
     pool = driver.pool.said
     words = {"version": driver.version, "product": pool.gpuProduct, "system": pool.os, "pool_name": pool.name}
     paths = {f"{field}_path": at for field, at in driver.paths.items()}

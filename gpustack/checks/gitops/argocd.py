@@ -107,8 +107,7 @@ def permits_source(patterns: Iterable[str], url: str) -> bool:
 def permits_destination(items: Iterable[Mapping[str, str]], wanted: Mapping[str, str]) -> bool | None:
     """Whether a project with `destinations` ITEMS permits the cluster and namespace WANTED.
 
-    None where that hangs on the cluster's address and WANTED has its name, or the other way round.
-    """
+    None where that hangs on the cluster's address and WANTED has its name, or the other way round."""
     known, other = ("server", "name") if wanted.get("server") else ("name", "server")
     permitted, unknown = False, False
     for item in items:

@@ -24,8 +24,7 @@ class Cut:
 
     `product` is None where it isn't known. `path` is where the policy says the layout; `inside` counts lines there.
     `own` is the position of the element where it stands in the pool's own list; `literal` says that its profiles are
-    keys of the policy. `expected` is the GPU's name as the pool has it, where that is one.
-    """
+    keys of the policy. `expected` is the GPU's name as the pool has it, where that is one."""
 
     whose: str
     product: gpus.Product | None
@@ -98,8 +97,7 @@ def idle_cuts(cluster: Cluster) -> Iterator[Cut]:
     """Elements of the policy's own text that no pool asks for, where they are good for none of its pools.
 
     A node may still ask, by a label that somebody sets by hand. What the release's ConfigMap has too is copied from
-    there, and is for boards of others.
-    """
+    there, and is for boards of others."""
     text, products = cluster.layouts.text if asked(cluster) else None, [pool.product for pool in cluster.pools]
     if text is None:
         return

@@ -41,8 +41,7 @@ class Gap(NamedTuple):
 class Gaps(NamedTuple):
     """What is missing: objects and keys that are named, and things that are selected by their labels.
 
-    `idle` are the positions of references that nothing names.
-    """
+    `idle` are the positions of references that nothing names."""
 
     named: list[Gap]
     selected: list[Needed]
@@ -92,8 +91,7 @@ def missing(
 ) -> Gaps:
     """What is named and not there; what many name is one gap.
 
-    REFERENCES are the policy's; without a namespace they mean NAMESPACE, the stack's own.
-    """
+    REFERENCES are the policy's; without a namespace they mean NAMESPACE, the stack's own."""
     exact: dict[Identity, list[str] | None] = {}
     sets: dict[tuple[str, str], list[set[str]]] = {}
     for there in have:

@@ -36,8 +36,7 @@ class Provided(NamedTuple):
 class Needed(NamedTuple):
     """An object that somebody names.
 
-    BY says who and where; with KEYS, these must be in it (for the kind Pods: labels).
-    """
+    BY says who and where; with KEYS, these must be in it (for the kind Pods: labels)."""
 
     kind: str
     namespace: str

@@ -36,8 +36,7 @@ def outside(have: Numbers, low: str, high: str) -> bool:
 
 def runtimes(spec: ClusterPolicySpec) -> dict[str, tuple[str, Numbers]]:
     """What the policy says about container runtimes, by path: containerd, cri-o or docker, and its version. The same of
-    several pools counts once, and the cluster's where not every pool has its own.
-    """
+    several pools counts once, and the cluster's where not every pool has its own."""
     said = [(f"spec.nodePools[{at}].containerRuntime", pool.containerRuntime) for at, pool in enumerate(spec.nodePools)]
     if not said or not all(text for _, text in said) or spec.cluster.containerRuntime in {text for _, text in said}:
         said.insert(0, ("spec.cluster.containerRuntime", spec.cluster.containerRuntime))

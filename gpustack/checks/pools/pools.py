@@ -29,8 +29,7 @@ def overlaps(cluster: Cluster) -> Iterator[tuple[Pool, Pool]]:
     """Pairs of pools, each once, of which all nodes of the first belong to the second too.
 
     A node belongs to every pool whose nodeSelector, os, kernel and ostreeVersion it has. Pools of which only some nodes
-    may be the same (one selects by zone, one by size) are left out: nobody knows.
-    """
+    may be the same (one selects by zone, one by size) are left out: nobody knows."""
     for (index, mine), (other, wider) in permutations(enumerate(map(_telling, cluster.pools)), 2):
         if wider.items() <= mine.items() and not (other < index and wider == mine):
             yield cluster.pools[index], cluster.pools[other]
@@ -107,8 +106,7 @@ def pools_that_may_share_nodes(render: Render) -> Iterator[Hit]:
 
 def _labelled_twice(cluster: Cluster) -> Iterator[Hit]:
     """Pools that want different things of nodes which may be the same, where people or their tooling set labels. Those
-    whose nodes are the same for certain are others' (GPU137, GPU147, GPU148).
-    """
+    whose nodes are the same for certain are others' (GPU137, GPU147, GPU148)."""
     if labelling(cluster.spec) is not None:
         return
     for one, other in combinations(cluster.pools, 2):

@@ -208,8 +208,7 @@ def wrong_resource(cluster: Cluster) -> Iterator[Hit]:
 
 def nvidia_devices(spec: ClusterPolicySpec) -> Iterator[tuple[str, str, str, bool]]:
     """Devices under spec.kubevirt that our plugin offers: path, resource in the policy, resource as the plugin forms
-    it, and whether KubeVirt is told that it is not its own.
-    """
+    it, and whether KubeVirt is told that it is not its own."""
     section = spec.kubevirt
     if section is None or not resolve(spec).offered_to_kubevirt:
         return

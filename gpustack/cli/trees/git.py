@@ -56,8 +56,7 @@ def start(words: Sequence[str], why: str, remedy: str, given: bytes = b"", root:
     File names in WORDS are not patterns, and Git speaks English.
 
     Raises MissingToolError, with WHY and REMEDY, where there is no Git, and InputError where it doesn't come to an end,
-    or the root is made to look like a repository of its own.
-    """
+    or the root is made to look like a repository of its own."""
     root = Path(os.path.abspath(root or Path.cwd()))
     refuse_bare(root)
     program = programs.find("git")

@@ -338,8 +338,7 @@ def blob_name(how: str, content: bytes) -> str:
 
 BASES = ("refs/gpustack/base", "refs/remotes/origin/HEAD", "HEAD")
 """What a work tree is held against, the first that there is: what a review of requests names, the remote's branch that
-is merged to, and what is committed.
-"""
+is merged to, and what is committed."""
 
 
 def limit(lists: Sequence[str], reference: str | None) -> None:

@@ -156,8 +156,7 @@ class Proposed:
     """The rendered folder as it is proposed, beside what is merged.
 
     `made` are the files that the policies render to, by the path below the folder, less the indexes; `merged` is what
-    the base has there, by the same paths; `submodules` those of the base, wherever they are.
-    """
+    the base has there, by the same paths; `submodules` those of the base, wherever they are."""
 
     git: Git
     project: Project

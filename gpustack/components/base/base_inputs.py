@@ -21,8 +21,7 @@ class NamespaceInputs(Inputs):
 
     `privileged`: Pod Security lets everything start. `monitored`: OpenShift's Prometheus looks for targets there.
     `quota`: the platform admits system-critical pods only so. `admin_access`: claims of an administrator, which look at
-    GPUs without taking them away, are admitted. `ignored`: Gatekeeper leaves it out.
-    """
+    GPUs without taking them away, are admitted. `ignored`: Gatekeeper leaves it out."""
 
     name: str
     privileged: bool = False
@@ -87,8 +86,7 @@ def sealed(said: SecretSource, namespace: str) -> Body:
 def extra_objects(cluster: Cluster) -> Whole | None:
     """The policy's extraObjects; a namespaced one without a namespace goes where the stack is.
 
-    Secrets are refused, and two objects of one name.
-    """
+    Secrets are refused, and two objects of one name."""
     spec = cluster.spec
     objects: list[dict[str, Any]] = []
     seen: dict[tuple[str, ...], int] = {}
@@ -115,8 +113,7 @@ def extra_objects(cluster: Cluster) -> Whole | None:
 
 def guarded(body: Body, namespace: str) -> Body:
     """BODY, marked as written by nobody but who applies the render where it is a ConfigMap that pods of the stack, in
-    NAMESPACE, can mount. One without content is another program's to fill, and a label of its own wins.
-    """
+    NAMESPACE, can mount. One without content is another program's to fill, and a label of its own wins."""
     meta, full = body["metadata"], body.get("data") or body.get("binaryData")
     labels = meta.get("labels") or {}
     if body["kind"] != "ConfigMap" or meta.get("namespace") != namespace or not full or not isinstance(labels, dict):

@@ -35,8 +35,7 @@ def admin_claim(name: str, namespace: str, request: str, *, count: int | None = 
     """The ResourceClaimTemplate NAME for whoever looks after GPUs without taking them away from workloads.
 
     COUNT GPUs of a node, or all where it is None. The API server admits it in namespaces with the label
-    resource.kubernetes.io/admin-access only (namespace.py).
-    """
+    resource.kubernetes.io/admin-access only (namespace.py)."""
     mode = {"allocationMode": "All"} if count is None else {"allocationMode": "ExactCount", "count": count}
     exactly = {"deviceClassName": "gpu.nvidia.com", "adminAccess": True, **mode}
     spec = {"spec": {"devices": {"requests": [{"name": request, "exactly": exactly}]}}}

@@ -121,8 +121,7 @@ def driver_checks(inputs: DraDriverInputs) -> Iterator[Container]:
     """`driver-validation` without a look at the GPUs, which may be bound to vfio-pci, and what belongs to it.
 
     Its validator takes part in no other check, so the waits that the driver's owner would have brought (validation.py)
-    stand here.
-    """
+    stand here."""
     common = inputs.common
     check = Container(
         "driver-validation",
@@ -168,8 +167,7 @@ def kubelet_plugin(
     own: Mapping[str, Any],
 ) -> Container:
     """The container NAME that runs COMMAND; METRICS is the port of its metrics, ALIVE_EVERY seconds it is checked. OWN
-    are variables that only one of them has.
-    """
+    are variables that only one of them has."""
     common, registry, plugins = inputs.common, *kubelet_folders(inputs)
     folders = {"registry": registry.path, "plugins": plugins.path}
     health, switches = program.port or -1, gates(inputs)

@@ -22,8 +22,7 @@ CRDS = ("computedomaincliques.resource.nvidia.com", "computedomains.resource.nvi
 class Program(Inputs):
     """One program of the driver: what the policy adds to its environment, and its resources.
 
-    `port` is that of its health check, 0 for none.
-    """
+    `port` is that of its health check, 0 for none."""
 
     env: Pairs = ()
     resources: dict[str, Any] | None = None
@@ -34,8 +33,7 @@ class DraDriverInputs(Inputs):
     """`gpus` is None beside a device plugin, `compute_domains` and `controller` are None without compute domains.
 
     `placement`: sets of labels of which a node must have one, where only some nodes can have compute domains; empty for
-    all. `clique_label`: the driver labels nodes with the NVLink partition that they are in. `crds`: CRDs to bring.
-    """
+    all. `clique_label`: the driver labels nodes with the NVLink partition that they are in. `crds`: CRDs to bring."""
 
     common: Common
     image: str
@@ -58,8 +56,7 @@ class DraDriverInputs(Inputs):
 
 def from_cluster(cluster: Cluster) -> DraDriverInputs | None:
     """The driver of a `gpuCluster`, or its compute domains while GPUs stay with the device plugin; None where neither
-    is allocated by DRA.
-    """
+    is allocated by DRA."""
     spec, whole = cluster.spec, cluster.spec.gpuCluster
     if not whole and not spec.computeDomains.enabled:
         return None
@@ -103,8 +100,7 @@ def placement(spec: ClusterPolicySpec) -> tuple[dict[str, str], ...]:
       it when it stops. Either way the plugin would be taken off nodes whose pods still hold claims.
     - nvidia.com/gpu.deploy.device-plugin or .client, which every container node has. A driver reload takes pods with
       these labels off the node first; kubelet needs the plugin until the last pod has given its claim back.
-    - nvidia.com/gpu.deploy.dra-driver, because only nodes of a `gpuCluster` get it.
-    """
+    - nvidia.com/gpu.deploy.dra-driver, because only nodes of a `gpuCluster` get it."""
     pools = [pool for pool in spec.nodePools if resolve(spec).of(pool).workload == "container" and may_share(pool)]
     if spec.nodePools and not pools:
         raise FindingsError(nowhere())
@@ -129,8 +125,7 @@ def nowhere() -> Finding:
 def most(*resources: dict[str, Any] | None) -> dict[str, Any] | None:
     """For each resource the largest of RESOURCES' requests and the largest of their limits; None where all are empty.
 
-    A limit below the request that another one brought is raised to it: the API server refuses the pair otherwise.
-    """
+    A limit below the request that another one brought is raised to it: the API server refuses the pair otherwise."""
     merged: dict[str, dict[str, Any]] = {}
     for part in ("requests", "limits"):
         for one in resources:

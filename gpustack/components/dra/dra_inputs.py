@@ -11,8 +11,7 @@ def common_of(spec: ClusterPolicySpec, cluster: GpuCluster, *, priority: str = "
     """What steers the pods of CLUSTER, which is SPEC's (operator.md 11.1).
 
     An empty list of tolerations means none. The update strategy is each component's own, and security context and root
-    file system are not for the policy to say.
-    """
+    file system are not for the policy to say."""
     return Common.of(resolve(spec), cluster.daemonsets, cluster.hostPaths.driverInstallDir, "/").model_copy(
         update={
             "tolerations": dumped(cluster.daemonsets.tolerations),

@@ -103,8 +103,7 @@ def told(settings: DriverCommon, toolkit: DriverToolkit, image: str) -> DriverTo
     """TOOLKIT as the builders know it.
 
     Where its image is missing, the sidecar runs the driver's IMAGE, and the builders of one of `drivers` are not told
-    so: only the driver's container is (operator.md 8.1, 10.3).
-    """
+    so: only the driver's container is (operator.md 8.1, 10.3)."""
     return toolkit.model_copy(update={"image": toolkit.image or image}) if settings.type else toolkit
 
 
@@ -123,8 +122,7 @@ def build_with_toolkit(
 ) -> Container:
     """Let MAIN build with TOOLKIT, and return the sidecar for it, which has no mounts but the shared folder.
 
-    ENV is the sidecar's, from `toolkit_env`. The arguments that MAIN had are gone, those of the policy with them.
-    """
+    ENV is the sidecar's, from `toolkit_env`. The arguments that MAIN had are gone, those of the policy with them."""
     use_toolkit(main, toolkit, "nv-ctr-run-with-dtk")
     if not toolkit.image:
         env.set("RHCOS_IMAGE_MISSING", True)
@@ -149,8 +147,7 @@ def toolkit_env(toolkit: DriverToolkit) -> Env:
 def use_toolkit(container: Container, toolkit: DriverToolkit, word: str) -> None:
     """Make CONTAINER prepare the shared folder and take its modules from there.
 
-    WORD is the argument of its entry point.
-    """
+    WORD is the argument of its entry point."""
     container.command, container.args = ["ocp_dtk_entrypoint"], [word]
     container.mount(SHARED, SHARED_DIR)
     without_image(container.env, toolkit)
@@ -177,8 +174,7 @@ EVICTION = ("ENABLE_GPU_POD_EVICTION", "ENABLE_AUTO_DRAIN")
 def clear_node(common: Common, manager: Manager, resources: Mapping[str, Any] | None) -> Container:
     """The init container that clears a node for virtual machines (operator.md 7.11, 7.14): it unloads the driver that
     containers used. Nodes change what they serve by hand and while nothing runs on them, so it neither evicts nor
-    drains, unless the policy's `driverManager.env` says so. RESOURCES are those of the component that it runs in.
-    """
+    drains, unless the policy's `driverManager.env` says so. RESOURCES are those of the component that it runs in."""
     env = Env().field("NODE_NAME", "spec.nodeName").set("NVIDIA_VISIBLE_DEVICES", "void")
     env.set("ENABLE_GPU_POD_EVICTION", False).set("ENABLE_AUTO_DRAIN", False)
     env.field("OPERATOR_NAMESPACE", "metadata.namespace")

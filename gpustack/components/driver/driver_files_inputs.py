@@ -74,8 +74,7 @@ def files(view: DriverView, os: System) -> tuple[Files, ...]:
     """What the policy's ConfigMaps and Secrets bring into a driver's pod on OS (operator.md 7.1).
 
     A precompiled driver installs no packages, so it gets neither package sources nor certificates. Raises
-    FindingsError where the keys of a ConfigMap, or the folder on OS, are not known.
-    """
+    FindingsError where the keys of a ConfigMap, or the folder on OS, are not known."""
     driver = view.driver
     brought = [*licensing(view), *topology(view)]
     if driver.kernelModuleConfig.name:
@@ -124,8 +123,7 @@ def licensing(view: DriverView) -> list[Files]:
 def subscriptions(view: DriverView, os: System, *, crio: bool) -> tuple[HostFile, ...]:
     """The node's own package subscription, for builds that need packages of RHEL or SUSE (operator.md 7.1).
 
-    CRI-O hands a RHEL node's subscription to containers by itself, and package sources of the policy replace it.
-    """
+    CRI-O hands a RHEL node's subscription to containers by itself, and package sources of the policy replace it."""
     if view.driver.usePrecompiled:
         return ()
     sources = view.driver.repoConfig.configMapName and release(view.spec.release).traits.repo_replaces_subscription
@@ -145,8 +143,7 @@ SUSE_MODULES = HostFile(
 class Mounted(NamedTuple):
     """Where all keys of a ConfigMap go: into folder `where` of the containers `parts`.
 
-    `otherwise` is what the volume is called where it can't be called after the ConfigMap.
-    """
+    `otherwise` is what the volume is called where it can't be called after the ConfigMap."""
 
     use: Use
     otherwise: str
@@ -164,8 +161,7 @@ def keyed(spec: ClusterPolicySpec, name: str, path: str, to: Mounted) -> Files:
 def config_map_keys(spec: ClusterPolicySpec, name: str, path: str) -> list[str]:
     """The keys of the ConfigMap NAME, sorted, from `extraObjects` or `references`.
 
-    PATH is the policy's field that names it. Raises FindingsError when neither says which keys there are.
-    """
+    PATH is the policy's field that names it. Raises FindingsError when neither says which keys there are."""
     own, keys = spec.cluster.namespace, set[str]()
     for body in spec.extraObjects:
         meta = body["metadata"]
@@ -182,8 +178,7 @@ def config_map_keys(spec: ClusterPolicySpec, name: str, path: str) -> list[str]:
 def family(spec: ClusterPolicySpec, os: System, path: str, what: str) -> OsFamily:
     """How OS configures packages; the policy's field PATH brings WHAT for it.
 
-    Raises FindingsError for a system whose folders are not known, as the operator does.
-    """
+    Raises FindingsError for a system whose folders are not known, as the operator does."""
     known = os_family(os.text, spec.release)
     if known is not None:
         return known

@@ -40,8 +40,7 @@ class DriverInputs(Inputs):
     """Without node pools there are no `pods`: rights and ConfigMap are there, and nothing runs.
 
     The `pods` stay away from the nodes of those who are in `pools`. `revisions`: DaemonSets name their pod template.
-    `evicts`: driver managers evict, as no reconciler does on all nodes.
-    """
+    `evicts`: driver managers evict, as no reconciler does on all nodes."""
 
     common: Common
     settings: DriverCommon
@@ -54,8 +53,7 @@ class DriverInputs(Inputs):
 def from_cluster(cluster: Cluster) -> DriverInputs | None:
     """The driver of all nodes; None where the nodes bring it, or where `drivers` describe it.
 
-    Raises FindingsError where the policy asks for what no driver image can do, or does not say what the nodes run.
-    """
+    Raises FindingsError where the policy asks for what no driver image can do, or does not say what the nodes run."""
     spec = cluster.spec
     if not spec.driver.enabled or cluster.listed:
         return None
@@ -95,8 +93,7 @@ def pool_drivers(cluster: Cluster) -> tuple[list[PoolDriver], list[Finding]]:
 def overridden(pool: Pool, said: dict[str, Any]) -> DriverView:
     """The driver of POOL: what that has SAID over the cluster's, by the rules of layers.
 
-    An image that is named whole ("registry.example/driver:595") replaces repository and version too.
-    """
+    An image that is named whole ("registry.example/driver:595") replaces repository and version too."""
     from ...policy.language import driver, images
     from ...policy.loading import layers
 

@@ -38,8 +38,7 @@ CHECKS = f"[ -e /sys/module/nvidia/refcnt ] && nvidia-smi && touch {READY}"
 def pod(common: Common, settings: DriverCommon, target: DriverPod, others: Sequence[str] = ()) -> Pod:
     """The driver's pod, with the digest of what it installs on the containers that compare it.
 
-    It stays away from nodes whose driver is one of OTHERS.
-    """
+    It stays away from nodes whose driver is one of OTHERS."""
     init, main = manager(common, settings, target), driver(common.traits, settings, target)
     sidecars = builders(settings, target, main)
     if settings.type and settings.trusted_ca:
@@ -73,8 +72,7 @@ def component(settings: DriverCommon) -> dict[str, str]:
 def affinity(settings: DriverCommon, others: Sequence[str]) -> Body:
     """One driver per node, as two would unload each other's modules: a pod that lost its DaemonSet keeps its node.
 
-    And none where the node's label names one of OTHERS.
-    """
+    And none where the node's label names one of OTHERS."""
     drivers = ["nvidia-driver", "nvidia-vgpu-manager"] if settings.type else ["nvidia-driver"]
     expression = {"key": keys.COMPONENT, "operator": "In", "values": drivers}
     term = {"labelSelector": {"matchExpressions": [expression]}, "topologyKey": "kubernetes.io/hostname"}
@@ -90,8 +88,7 @@ def manager(common: Common, settings: DriverCommon, target: DriverPod) -> Contai
 
     Its settings do not follow `driver.upgradePolicy`, which steers a roll-out alone (case 34): that evicts and drains
     before it deletes the driver's pod, and marks the node so that the manager does neither. They hold on nodes without
-    the mark, and `driver.manager.env` changes them.
-    """
+    the mark, and `driver.manager.env` changes them."""
     env = Env().field("NODE_NAME", "spec.nodeName").set("NVIDIA_VISIBLE_DEVICES", "void")
     env.set("ENABLE_GPU_POD_EVICTION", True).set("ENABLE_AUTO_DRAIN", False)
     env.set("DRAIN_USE_FORCE", False).set("DRAIN_POD_SELECTOR_LABEL", "").set("DRAIN_TIMEOUT_SECONDS", "0s")
@@ -154,8 +151,7 @@ STARTUP = {
 def environment(traits: Traits, settings: DriverCommon, target: DriverPod) -> Env:
     """The driver's settings. The policy's env wins over features, and what the cluster is over it (operator.md 5.2).
 
-    That of one of `drivers` also wins over the version of OpenShift, but not over RDMA (10.3).
-    """
+    That of one of `drivers` also wins over the version of OpenShift, but not over RDMA (10.3)."""
     env = Env({"NVIDIA_VISIBLE_DEVICES": "void"} if settings.type else None)
     env.field("NODE_NAME", "spec.nodeName").field("NODE_IP", "status.hostIP").appended()
     known_digest(env, target)
@@ -202,8 +198,7 @@ def digest_of(pod: Pod) -> str:
     afterwards (driver_digest_inputs.py).
 
     It covers images, the driver's command, plain variables, and what is declared and mounted; not labels, tolerations,
-    resources, probes or node selectors. Changing what enters here makes every driver of every cluster re-install.
-    """
+    resources, probes or node selectors. Changing what enters here makes every driver of every cluster re-install."""
     by_name = {container.name: container for container in pod.every_container()}
     main, manager = by_name["nvidia-driver-ctr"], by_name["k8s-driver-manager"]
     declared = pod.volumes()

@@ -63,8 +63,7 @@ def driver_toolkits(view: DriverView) -> list[DriverToolkit]:
 
     It is used on OpenShift, unless `operator.use_ocp_driver_toolkit` is false, where there are images of it, and where
     a pool says its `ostreeVersion`. A precompiled driver turns it off for all (operator.md 3). Every pool counts,
-    whatever it serves, as the operator does it: a DaemonSet whose nodes serve something else has no pods.
-    """
+    whatever it serves, as the operator does it: a DaemonSet whose nodes serve something else has no pods."""
     spec, images = view.spec, toolkit_images(view.spec)
     wanted = view.cluster.platform.os_images and spec.operator.use_ocp_driver_toolkit
     if not wanted or not images or view.driver.usePrecompiled:
@@ -103,8 +102,7 @@ class System(NamedTuple):
 class Target(NamedTuple):
     """One DaemonSet: its name, its `app` label and selector, the nodes it selects, and what they run.
 
-    `kernel` is "" unless the driver is precompiled, `toolkit` what OpenShift's driver toolkit builds with.
-    """
+    `kernel` is "" unless the driver is precompiled, `toolkit` what OpenShift's driver toolkit builds with."""
 
     name: str
     app: str
@@ -134,8 +132,7 @@ VGPU_MANAGER = Installer("nvidia-vgpu-manager-daemonset", "vgpuManager", "vm-vgp
 def targets(view: DriverView, who: Installer = DRIVER) -> list[Target]:
     """The DaemonSets of WHO for the pools of VIEW, in policy order; none without pools.
 
-    Raises FindingsError with everything that the pools fail to say or contradict each other in.
-    """
+    Raises FindingsError with everything that the pools fail to say or contradict each other in."""
     precompiled, findings = who is DRIVER and bool(view.driver.usePrecompiled), list[Finding]()
     counts = [pool for pool in view.pools if pool.workload == who.workload]
     systems: list[tuple[Pool, System]] = []
@@ -203,8 +200,7 @@ def kernel_name(kernel: str, system: System, taken: set[str]) -> str:
     """The DaemonSet's name for KERNEL: the operator's (operator.md 7.1), unless that is TAKEN.
 
     The operator leaves the architecture out, and so gives the x86_64 and the aarch64 build of a kernel one DaemonSet.
-    Here the second gets its architecture behind the name.
-    """
+    Here the second gets its architecture behind the name."""
     name = f"{NAME}-{sanitised(kernel)}-{system.text}"
     architecture = ARCHITECTURE.search(kernel)
     suffixes = ["", *([f"-{architecture[1].replace('_', '-')}"] if architecture else []), f"-{len(taken)}"]
@@ -214,8 +210,7 @@ def kernel_name(kernel: str, system: System, taken: set[str]) -> str:
 def sanitised(kernel: str) -> str:
     """KERNEL as a part of an object's name: without architecture, "_" as ".", lower case.
 
-    What no name can hold ("..", ".-") becomes one dot; the operator would fail there.
-    """
+    What no name can hold ("..", ".-") becomes one dot; the operator would fail there."""
     text = ARCHITECTURE.sub("", kernel).replace("_", ".").lower()
     return re.sub(r"[-.]*\.[-.]*", ".", text).strip(".")
 

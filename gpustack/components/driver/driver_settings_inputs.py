@@ -46,8 +46,7 @@ class DriverCommon(Inputs):
     `type` is "" for the policy's section `driver` and what overrides it; one of `drivers` has a type, and rules of its
     own (operator.md 10.3). `startup` overrides numbers of the startup probe, by the API's names. `host_mofed`: RDMA
     goes with the node's own network driver; `host_sources`: that one's sources are mounted, even without RDMA.
-    `openshift_version`, `proxy` and `trusted_ca` are what a driver that builds has to know of OpenShift.
-    """
+    `openshift_version`, `proxy` and `trusted_ca` are what a driver that builds has to know of OpenShift."""
 
     type: DriverType | Literal[""] = ""
     manager: Manager
@@ -74,8 +73,7 @@ class DriverPod(Inputs):
 
     `account` is its service account and the name of its rights; `labels` are on the DaemonSet and its pods, beside
     those that every driver has. `installs` is the digest of what it installs; "" for one that is made of the pod
-    (driver_pod.py).
-    """
+    (driver_pod.py)."""
 
     name: str = NAME
     app: str = NAME
@@ -118,8 +116,7 @@ def settings(view: DriverView) -> DriverCommon:
 
 def openshift(spec: ClusterPolicySpec) -> dict[str, Any]:
     """What a driver that installs packages has to know of OpenShift: its version, its proxy, and whether that has
-    authorities of its own (operator.md 8.2). Nothing elsewhere.
-    """
+    authorities of its own (operator.md 8.2). Nothing elsewhere."""
     facts = spec.cluster.openshift
     if facts is None:
         return {}

@@ -21,8 +21,7 @@ from ...policy.language.spec import ClusterPolicySpec
 @dataclass(frozen=True)
 class DriverView:
     """The sections of a driver, and the POOLS whose nodes it is for. `at` is where a field of them stands in the
-    policy, by what the section calls it: "driver.usePrecompiled" may be "drivers[1].usePrecompiled".
-    """
+    policy, by what the section calls it: "driver.usePrecompiled" may be "drivers[1].usePrecompiled"."""
 
     cluster: Cluster
     driver: Driver

@@ -41,8 +41,7 @@ TRUSTED_CA = "gpu-operator-trusted-ca"
 def declared(common: Common, settings: DriverCommon) -> list[Volume]:
     """The volumes of a driver's pod in the operator's order, less those that it appends.
 
-    Nothing in the pod looks at the results of validation, but the digest counts that volume too.
-    """
+    Nothing in the pod looks at the results of validation, but the digest counts that volume too."""
     traits = common.traits
     return [
         *(RUN_NVIDIA, VAR_LOG, DEV_LOG, OS_RELEASE),
@@ -61,8 +60,7 @@ def system_devices(traits: Traits) -> Volume:
 def mount_node(container: Container, traits: Traits, settings: DriverCommon) -> None:
     """Give the driver's CONTAINER what it needs of the node.
 
-    One of `drivers` has another order, and for virtual machines' hosts it needs more (operator.md 10.3).
-    """
+    One of `drivers` has another order, and for virtual machines' hosts it needs more (operator.md 10.3)."""
     container.mount(RUN_NVIDIA, "/run/nvidia", propagation="Bidirectional")
     container.mount(FABRIC_MANAGER, "/run/nvidia-fabricmanager").mount(TOPOLOGY_DAEMON, "/run/nvidia-topologyd")
     container.mount(VAR_LOG, "/var/log").mount(DEV_LOG, "/dev/log")
@@ -104,8 +102,7 @@ def trusted_authorities(namespace: str, labels: Mapping[str, str] | None = None)
     """The ConfigMap that OpenShift fills with the authorities of the cluster's proxy.
 
     Without data, where the operator has an empty text under the key: what Git says would be written back over the
-    bundle whenever the cluster is synced.
-    """
+    bundle whenever the cluster is synced."""
     return {
         "apiVersion": "v1",
         "kind": "ConfigMap",

@@ -41,8 +41,7 @@ def targets_of(view: DriverView, driver: NvidiaDriver) -> list[Target]:
     """The DaemonSets of DRIVER, which VIEW is of, on its pools, in their order. None for pools on OpenShift that do not
     say their version of RHCOS: the operator makes none for such nodes, and a rule warns.
 
-    Raises FindingsError with everything that the pools fail to say.
-    """
+    Raises FindingsError with everything that the pools fail to say."""
     by_name, findings = dict[str, Target](), list[Finding]()
     spec = view.spec
     by_rhcos = view.cluster.platform.os_images and not driver.usePrecompiled
@@ -90,8 +89,7 @@ def target_of(
 def apart(spec: ClusterPolicySpec, system: System) -> str:
     """What tells SYSTEM from others with its tag, where the release selects by the whole version: that version.
 
-    The operator of such releases has one DaemonSet for them, which selects the nodes of one version only.
-    """
+    The operator of such releases has one DaemonSet for them, which selects the nodes of one version only."""
     traits = release(spec.release).traits
     return "" if traits.driver_major_selector or system.tag.endswith(system.version) else system.version
 
@@ -119,8 +117,7 @@ def daemonset_name(kind: DriverType, tag: str, driver: str, variant: str = "") -
     every render, whatever else the policy says. What a driver installs isn't part of them: a new version would be a new
     DaemonSet, and every node would lose its driver at once instead of one after the other.
 
-    VARIANT tells apart the DaemonSets of one driver on one system: its kernel, or its version of RHCOS.
-    """
+    VARIANT tells apart the DaemonSets of one driver on one system: its kernel, or its version of RHCOS."""
     digest = hashlib.sha256(f"{kind}/{tag}/{driver}/{variant}".encode()).hexdigest()[:8]
     words = "-".join(part for part in (f"nvidia-{kind}-driver", tag, driver, variant) if part)
     return f"{shortened(words, LABEL_LENGTH - len(digest) - 1)}-{digest}"

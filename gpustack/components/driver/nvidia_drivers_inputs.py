@@ -73,8 +73,7 @@ class NvidiaDriversInputs(Inputs):
 def from_cluster(cluster: Cluster) -> NvidiaDriversInputs | None:
     """The drivers of CLUSTER that have nodes; None where there are none, or where the section `driver` is in charge.
 
-    Raises FindingsError where one asks for what no driver image can do, or pools do not say what their nodes run.
-    """
+    Raises FindingsError where one asks for what no driver image can do, or pools do not say what their nodes run."""
     spec = cluster.spec
     if not cluster.listed:
         return None

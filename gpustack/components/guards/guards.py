@@ -74,8 +74,7 @@ def discovery(inputs: GuardsInputs, master: Discovery) -> Iterator[Body]:
     It labels nodes by what workers and rules say. Held to the namespaces of labels that the policy opens, less the
     labels that steer the stack unless a rule of the policy sets them, a stolen token moves no driver, no pool and no
     workload. The lists by which it knows its own labels are annotations that it writes itself: they may lose entries,
-    and gain only what it may set, so that an old label outside those namespaces can still be cleaned up.
-    """
+    and gain only what it may set, so that an old label outside those namespaces can still be cleaned up."""
     parts = [f"key.startsWith({quoted(f'{namespace}/')})" for namespace in master.namespaces]
     parts += [f"key.contains('.{namespace}/')" for namespace in OPEN_NAMESPACES]
     return admission.policy(

@@ -49,8 +49,7 @@ EVICTION_LABEL = "NODE_LABEL_FOR_GPU_POD_EVICTION"
 
 class NodeWriter(Inputs):
     """An account that changes nodes: `labels` are what keys of its labels begin with, `cordons` whether it cordons,
-    `anywhere` whether it does so on nodes other than its own.
-    """
+    `anywhere` whether it does so on nodes other than its own."""
 
     account: str
     labels: tuple[str, ...]
@@ -67,8 +66,7 @@ class PodWriter(Inputs):
 
 class Discovery(Inputs):
     """The master of node feature discovery: the `namespaces` in which it labels any node, and the labels among those
-    that steer the stack which rules of the policy set (`steering`).
-    """
+    that steer the stack which rules of the policy set (`steering`)."""
 
     account: str
     namespaces: tuple[str, ...]
@@ -200,8 +198,7 @@ def running(spec: ClusterPolicySpec, modules: Iterable[str]) -> dict[str, Any]:
 class Listener(Inputs):
     """Pods with `labels`, called `name`, which listen on `port`: to the namespaces `open_to`, to `inside`, the stack's
     own, or with `anywhere` to all. Where none is said nobody reaches them but the kubelet, which no NetworkPolicy
-    stops.
-    """
+    stops."""
 
     name: str
     labels: dict[str, str]

@@ -14,8 +14,7 @@ class MigManagerInputs(OperandInputs):
     `kept`: the layouts that the reconciler keeps for the manager, "" where it reads what is rendered (`kept_layouts`),
     and `digests`, by which NodePolicies name their contents.
     What the ConfigMaps hold isn't an input, on purpose: pods that restart for it would re-cut the GPUs of all nodes at
-    once and without drain (reconciler.md M4). New layouts come to a node by its label.
-    """
+    once and without drain (reconciler.md M4). New layouts come to a node by its label."""
 
     config: str = ""
     gpu_clients: str = ""

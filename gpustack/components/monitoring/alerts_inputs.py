@@ -17,8 +17,7 @@ PROBE = "DCGM_FI_DEV_GPU_TEMP"
 
 class RuleInputs(Inputs):
     """One rule of the alert NAME: for the pools ONLY, or for all nodes but those of the pools BUT. It doesn't fire
-    before `ends`, a Unix time, for `reason`.
-    """
+    before `ends`, a Unix time, for `reason`."""
 
     name: str
     severity: str

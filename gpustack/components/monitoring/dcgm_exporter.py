@@ -62,8 +62,7 @@ def reached(inputs: DcgmExporterInputs, name: str) -> Iterator[Body]:
     Prometheus' to decide.
 
     The CRD has a default for the action of a relabelling alone. It is written out: an engine that compares what it
-    applied with what it finds would see a change for ever (bug-reports.md B16).
-    """
+    applied with what it finds would see a change for ever (bug-reports.md B16)."""
     space, kind, traffic = inputs.common.namespace, inputs.service_type, inputs.service_traffic
     notes = {"prometheus.io/scrape": "true"}
     yield service(name, space, port_name="gpu-metrics", port=PORT, annotations=notes, kind=kind, traffic=traffic)
@@ -106,8 +105,7 @@ def needs_token(inputs: DcgmExporterInputs) -> bool:
 def pod(inputs: DcgmExporterInputs, *, dra: bool = False) -> Pod:
     """The exporter, once the toolkit works, with the kubelet's list of which pod holds which GPU.
 
-    DRA: it reads devices of claims, and its template has another order.
-    """
+    DRA: it reads devices of claims, and its template has another order."""
     ports = [{"name": "metrics", "containerPort": PORT}]
     main = main_container(inputs, NAME, environment(inputs, dra=dra), ports=ports)
     if inputs.common.traits.dcgm_probes:

@@ -48,8 +48,7 @@ class DcgmExporterInputs(OperandInputs):
     `host_engine`: DCGM runs stand-alone. `metrics_config`: a ConfigMap, "" for the image's own list of counters;
     `metrics_digest` names its content where that is known, so that a change of it restarts the pods. `job_mapping_dir`
     is "" without HPC job mapping, `monitor` None where there is to be no ServiceMonitor. `rules`: OpenShift's
-    Prometheus records GPU metrics under its own names, by a PrometheusRule with `rule_labels`.
-    """
+    Prometheus records GPU metrics under its own names, by a PrometheusRule with `rule_labels`."""
 
     host_engine: bool = False
     host_pid: bool = False
@@ -127,8 +126,7 @@ def monitor(cluster: Cluster) -> Monitor | None:
 
 class NodeStatusExporterInputs(OperandInputs):
     """`monitoring`: the Prometheus operator's CRDs are there, so that a ServiceMonitor can be; it and the rules have
-    `monitoring_labels`. `rules`: OpenShift's Prometheus alerts on nodes that fail.
-    """
+    `monitoring_labels`. `rules`: OpenShift's Prometheus alerts on nodes that fail."""
 
     monitoring: Monitoring = False
     monitoring_labels: dict[str, str] = {}
@@ -164,8 +162,7 @@ def openshift_monitoring(cluster: Cluster) -> OpenShiftMonitoringInputs | None:
 
 class DashboardsInputs(Inputs):
     """The dashboards `names`, as the policy `said`. `stack` is the namespace of the stack, `lacking` metrics that none
-    serves, `honor_labels` that the exporter's names of the pod that has a GPU are those of its series.
-    """
+    serves, `honor_labels` that the exporter's names of the pod that has a GPU are those of its series."""
 
     names: tuple[Name, ...]
     said: Dashboards

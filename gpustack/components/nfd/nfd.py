@@ -43,8 +43,7 @@ REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 class NodeFeatureDiscovery(Component[NfdInputs]):
     """Node feature discovery with its CRDs, where the cluster doesn't have it, and the rule for kernel modules.
 
-    On OpenShift it is an instance for the operator that OpenShift's catalogue has for it.
-    """
+    On OpenShift it is an instance for the operator that OpenShift's catalogue has for it."""
 
     stage = "discovery"
 
@@ -62,8 +61,7 @@ class NodeFeatureDiscovery(Component[NfdInputs]):
 
 def installed(nfd: Installation) -> Iterator[Body]:
     """An installation: one pod turns NodeFeature objects and rules into labels, one on every node writes the node's
-    NodeFeature object, and one takes objects of gone nodes away.
-    """
+    NodeFeature object, and one takes objects of gone nodes away."""
     yield from (crd(name) for name in nfd.crds)
     for role in ("master", "worker", "gc"):  # an account each, with what its program does and no more
         yield from access(account(nfd, role), nfd.namespace, **rights(f"nfd-{role}"), labels=selector(nfd))
@@ -76,8 +74,7 @@ def installed(nfd: Installation) -> Iterator[Body]:
 
 def off_gpus(part: Part) -> Body:
     """The node affinity that keeps PART off nodes with GPUs; those of the control plane it may use even so, or a
-    cluster of one node would have none.
-    """
+    cluster of one node would have none."""
     keys = [*GPU_FEATURES, PRESENT]
     without = {"matchExpressions": [{"key": key, "operator": "NotIn", "values": ["true"]} for key in keys]}
     if part.off_gpus == "never":
@@ -95,8 +92,7 @@ def workload(
 ) -> Iterator[Body]:
     """The Deployment or DaemonSet of ROLE, on NODES, behind the ConfigMap with its CONFIG.
 
-    That is read when the program starts, and only then: a change of it must replace the pods.
-    """
+    That is read when the program starts, and only then: a change of it must replace the pods."""
     own = template(__file__, role, features=FEATURES)
     notes, labels = {}, selector(nfd)
     if config:
@@ -131,7 +127,6 @@ def own_node_only(finders: Finders) -> Iterator[Body]:
     """An admission policy: a NodeFeature object is written by a pod of the node that it is about.
 
     RBAC can't say it: the worker and GFD may write all NodeFeature objects of the namespace, and the master takes each
-    at its word. So one taken-over node could label, or strip of labels, all others.
-    """
+    at its word. So one taken-over node could label, or strip of labels, all others."""
     who = {**admission.callers(finders.namespace, finders.accounts), "name": "finder"}
     return admission.policy("nodefeatures", finders.mode, who)

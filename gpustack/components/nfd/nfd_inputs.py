@@ -151,8 +151,7 @@ def installation(spec: ClusterPolicySpec) -> Installation:
 def serving_all(inputs: Part, section: Nfd) -> Part:
     """INPUTS of a part that serves every node, kept off those on which workloads with GPUs run.
 
-    Whoever is root on its node has its token. On a control plane's node they would have more than that anyway.
-    """
+    Whoever is root on its node has its token. On a control plane's node they would have more than that anyway."""
     return inputs if inputs.node_selector else inputs.model_copy(update={"off_gpus": section.onGpuNodes})
 
 
@@ -170,8 +169,7 @@ def part(section: NfdPart, name: str, tolerations: list[dict[str, Any]]) -> Part
 def namespaces_of_rules(spec: ClusterPolicySpec) -> Iterator[str]:
     """Namespaces of the labels that the policy's own NodeFeatureRules set, where they are not Kubernetes' own.
 
-    Labels from a rule's labelsTemplate are not known before the nodes are: `nfd.labelNamespaces` is for them.
-    """
+    Labels from a rule's labelsTemplate are not known before the nodes are: `nfd.labelNamespaces` is for them."""
     for key in namespaced_labels(spec):
         namespace = key.partition("/")[0]
         if not reserved(namespace):
@@ -187,8 +185,7 @@ def namespaced_labels(spec: ClusterPolicySpec) -> Iterator[str]:
 
 class LabelRule(Inputs):
     """Labels, and the nodes that get them: those with a GPU on which node feature discovery finds `system` and
-    `kernel`; what is empty may be anything. `pools` are the pools that it stands for.
-    """
+    `kernel`; what is empty may be anything. `pools` are the pools that it stands for."""
 
     labels: dict[str, str]
     pools: tuple[str, ...] = ()

@@ -43,8 +43,7 @@ def _taints(taints: Iterable[Taint]) -> list[tuple[str, str]]:
 
 def _labels(pool: Pool) -> dict[str, str]:
     """The labels that nodes of POOL have once all runs there, as far as the policy tells, those of discovery too, less
-    what the simulation knows of an instance type.
-    """
+    what the simulation knows of an instance type."""
     told = {key: next(iter(values)) for key, values in pool.offer.labels.items() if values and len(values) == 1}
     return {key: value for key, value in sorted((told | pool.said.nodeSelector).items()) if not known_before(key)}
 

@@ -81,8 +81,7 @@ def _requirements(pool: Pool, said: Karpenter) -> list[Body]:
 
 def _budgets(pool: Pool) -> list[Body]:
     """How many nodes with pods Karpenter may take away at a time: no more than a roll-out may, and outside of the
-    pool's windows none. Karpenter counts with the strictest.
-    """
+    pool's windows none. Karpenter counts with the strictest."""
     budget = pool.budget
     numbers = dict.fromkeys([str(budget.unavailable), *([str(budget.parallel)] if budget.parallel else [])])
     shut = [

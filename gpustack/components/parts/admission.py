@@ -30,8 +30,7 @@ def policy(
     """The policy KEY of the data file over what CONDITION holds of, and its binding, with WORDS for its `$name`s.
     FURTHER are expressions that only this cluster's has, by what the API server says where one doesn't hold.
 
-    NAMESPACE: only there. MARKED: only objects with these labels, before or after.
-    """
+    NAMESPACE: only there. MARKED: only objects with these labels, before or after."""
     of_policy, fill = data(__file__, "policies")[key], functools.partial(_filled, words={**expressions(), **words})
     held = {**{why: fill(holds) for why, holds in of_policy["validations"].items()}, **(further or {})}
     known = [data(__file__, "variables")[group] for group in of_policy["variables"].split()]

@@ -17,8 +17,7 @@ from .common_inputs import Common
 def carry(common: Common, body: Body) -> Body:
     """The DaemonSet BODY as the policy carries it; BODY itself where it carries nothing, or nothing that still holds.
 
-    What has no place in the template is not carried at all, and a rule says so (checks/drivers/carried.py).
-    """
+    What has no place in the template is not carried at all, and a rule says so (checks/drivers/carried.py)."""
     name = body["metadata"]["name"]
     carried = next((each for each in common.carried if name in (each.name, each.called)), None)
     if carried is None or misfits(carried, body["spec"]["template"]["spec"]):

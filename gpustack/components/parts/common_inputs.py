@@ -180,8 +180,7 @@ def image(spec: ClusterPolicySpec, section: Any, path: str, *, suffix: str = "",
     the policy a field of PATH stands, if not there.
 
     Raises FindingsError where a part is missing, and where `image` is a reference of its own beside the other two: the
-    operator would ask the kubelet for an image that can't exist.
-    """
+    operator would ask the kubelet for an image that can't exist."""
     repository, name, version = section.repository or "", section.image or "", section.version or ""
     reference = images.composed(repository, name, version)
     if reference is None and name and not repository and not version:
@@ -259,6 +258,5 @@ def named_after(config_map: str, otherwise: str, taken: Container[str]) -> str:
     """The name of CONFIG_MAP's volume: its own, as the operator has it, so that a pod which runs stays as it is.
 
     OTHERWISE is for a ConfigMap after which no volume can be called, and for one that is called like a volume that is
-    TAKEN: the API server refuses the operator's DaemonSet there.
-    """
+    TAKEN: the API server refuses the operator's DaemonSet there."""
     return config_map if LABEL.fullmatch(config_map) and config_map not in taken else otherwise

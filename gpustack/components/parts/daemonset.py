@@ -60,8 +60,7 @@ def daemonset(
     LABELS and POD_LABELS come on top of app=APP (default: NAME), SELECTOR on top of the same, and PART_OF on top of all
     three. SELECT_BY is the label of the pods, and so of the selector, that takes the place of `app` there.
     GPU_CONTAINER names the container that uses the GPU: its pod gets the RuntimeClass, or the CDI annotation where NRI
-    replaces it.
-    """
+    replaces it."""
     labels, pod_labels, selector = ({**(said or {}), **(part_of or {})} for said in (labels, pod_labels, selector))
     notes = dict(pod_annotations or {})
     own: dict[str, str] = {"app": app or name}

@@ -43,8 +43,7 @@ def clean(body: Body) -> Body:
 def with_quantities(body: Body) -> Body:
     """BODY with the quantities of its containers, volumes, quotas and limits as the API server writes them.
 
-    Only in kinds of Kubernetes itself: what a custom resource holds is its controller's to say.
-    """
+    Only in kinds of Kubernetes itself: what a custom resource holds is its controller's to say."""
     kind, changed = body["kind"], body
     paths = [(*PODS[kind], *path) for path in POD_AMOUNTS] if kind in PODS else []
     paths += AMOUNTS.get(kind, ()) if body["apiVersion"].rpartition("/")[0] in GROUPS else ()

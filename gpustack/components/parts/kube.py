@@ -66,8 +66,7 @@ def access(
     token: bool = True,
 ) -> Iterator[Body]:
     """A ServiceAccount NAME and what is granted to it, as by `grant`. Without TOKEN its pods get none: they never ask
-    the API server. That stands here and not in the pods, whose templates a driver's roll-out depends on.
-    """
+    the API server. That stands here and not in the pods, whose templates a driver's roll-out depends on."""
     unused = {} if token else {"automountServiceAccountToken": False}
     yield {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": metadata(name, namespace, labels=labels), **unused}
     yield from grant(name, name, namespace, role=role, cluster=cluster, labels=labels)
@@ -84,8 +83,7 @@ def grant(
     home: str = "",
 ) -> Iterator[Body]:
     """A Role NAME in NAMESPACE with the rules ROLE and a ClusterRole NAME with CLUSTER, each only if it has rules, and
-    bound to the ServiceAccount ACCOUNT of that namespace, or of HOME.
-    """
+    bound to the ServiceAccount ACCOUNT of that namespace, or of HOME."""
     subject = {"kind": "ServiceAccount", "name": account, "namespace": home or namespace}
     for kind, rules, space in (("Role", role, namespace), ("ClusterRole", cluster, "")):
         if rules:
@@ -117,8 +115,7 @@ def service(
 ) -> Body:
     """A Service in front of the pods labelled app=NAME.
 
-    KIND and TRAFFIC ("" = the API's default) are type and internalTrafficPolicy. The API's own type isn't written.
-    """
+    KIND and TRAFFIC ("" = the API's default) are type and internalTrafficPolicy. The API's own type isn't written."""
     return {
         "apiVersion": "v1",
         "kind": "Service",

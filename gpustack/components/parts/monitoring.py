@@ -32,8 +32,7 @@ def service_monitor(
     reader: Monitoring = True,
 ) -> Body:
     """What lets READER scrape /metrics at PORT of the Service NAME, of which the pods listen on NUMBER. ENDPOINT has
-    further fields of a ServiceMonitor's.
-    """
+    further fields of a ServiceMonitor's."""
     at: Body = {"path": "/metrics", **(endpoint or {})}
     if reader == "google-managed":
         told = {"port": number, "path": at["path"], "interval": at.get("interval", PACE)}

@@ -45,8 +45,7 @@ class Env:
 
     Two layers: what the component sets, and what the policy's `env` sets on top, which wins whatever is set later
     (operator.md 5.2). A component whose rule is the other way round (GFD, toolkit) puts the policy's env into the
-    first layer with `update`.
-    """
+    first layer with `update`."""
 
     def __init__(self, values: Mapping[str, str | int | Mapping[str, str]] | None = None) -> None:
         """VALUES by name; {"field": path} is one of the downward API."""
@@ -116,8 +115,7 @@ class Volume:
     def host(cls, name: str, path: str, kind: str = "") -> Self:
         """A folder or file of the node.
 
-        KIND is the hostPath type (Directory, DirectoryOrCreate, File, ...) or nothing.
-        """
+        KIND is the hostPath type (Directory, DirectoryOrCreate, File, ...) or nothing."""
         return cls(name, {"hostPath": sparse(path=path, type=kind)})
 
     @classmethod
@@ -231,8 +229,7 @@ class Pod:
     def volumes(self) -> list[Volume]:
         """The declared volumes, then what containers mount beside, as the operator appends it.
 
-        Refuses two sources under one name (a defect of a component).
-        """
+        Refuses two sources under one name (a defect of a component)."""
         by_name: dict[str, Volume] = {}
         mounted = (volume for container in [*self.containers, *self.init] for volume, _ in container.mounts)
         for volume in [*self.declared, *mounted]:

@@ -25,8 +25,7 @@ def scc(
 ) -> Body:
     """The SecurityContextConstraints NAME for ACCOUNTS of NAMESPACE (default: the one called NAME).
 
-    LIKE is the component in scc.yaml, where that isn't NAME: per-pool drivers are "nvidia-driver".
-    """
+    LIKE is the component in scc.yaml, where that isn't NAME: per-pool drivers are "nvidia-driver"."""
     access = _data.read(ACCESS)[like or name]
     everything = ["*"] if access.get("capabilities", True) else []
     description = f"Lets the pods of {like or name} use what they need of their node. Rendered by gpustack."

@@ -27,8 +27,7 @@ def data(module: str, key: str) -> Any:
 
 def filled(value: Any, words: Mapping[str, Any]) -> Any:
     """A copy of VALUE with WORDS for its `$name`s: in texts and keys as text, and where one is a whole value as it is.
-    An entry with such a word that is empty is left out, as by `sparse`; False and 0 stay.
-    """
+    An entry with such a word that is empty is left out, as by `sparse`; False and 0 stay."""
     if isinstance(value, str):
         return _plain(words[value[1:]]) if _lone(value) else Template(value).substitute(words)
     if isinstance(value, list):

@@ -46,8 +46,7 @@ def validator(
 def verdict(inputs: OperandInputs, name: str, words: str, init: Iterable[Container], *, leaves: str) -> Pod:
     """A pod of checks, in turn, then a container that does nothing and so shows that all passed.
 
-    WORDS is what that container says; LEAVES are the files, below the folder of results, that go with the pod.
-    """
+    WORDS is what that container says; LEAVES are the files, below the folder of results, that go with the pod."""
     args = inputs.args or [f"echo {words}; while true; do sleep 86400; done"]
     main = main_container(inputs, name, Env().policy(inputs.env), PRIVILEGED_ROOT, command=["sh", "-c"], args=args)
     main.pre_stop = ["sh", "-c", f"rm -f {READY}/{leaves}"]
@@ -66,8 +65,7 @@ def driver_checks(common: Common, install_dir: Volume, *, root_first: bool = Fal
     """`driver-validation`, behind `gpustack-wait-for-driver` where this render brings the driver.
 
     INSTALL_DIR is the volume of the driver's files; pods differ in its hostPath type. ROOT_FIRST: so the validator's
-    pod mounts the node's root.
-    """
+    pod mounts the node's root."""
     check = driver_check(common, "driver-validation", "driver", common.validation.driver_env, install_dir)
     if root_first:
         check.mounts.sort(key=lambda mount: mount[0].name != "host-root")
@@ -77,8 +75,7 @@ def driver_checks(common: Common, install_dir: Volume, *, root_first: bool = Fal
 def driver_wait(common: Common, results: Volume = VALIDATIONS) -> Container:
     """`gpustack-wait-for-driver`: waits for the driver's pod of the node, unless the node brings its own driver.
 
-    RESULTS is the pod's volume of the files that validation leaves on the node.
-    """
+    RESULTS is the pod's volume of the files that validation leaves on the node."""
     wait = validator(common, "gpustack-wait-for-driver", Env(), argument("wait-for-driver"))
     wait.mount(results, READY, propagation="HostToContainer")
     return wait.mount(host_root(common), "/host", read_only=True, propagation="HostToContainer")
@@ -88,8 +85,7 @@ def driver_features(common: Common, results: Volume) -> Container:
     """`gpustack-driver-features-validation`: waits for the modules that the driver's pod of this node loads beside it.
 
     The pod leaves the list of them on the node, so this holds where nodes have drivers with different features. Comes
-    after `driver-validation`. RESULTS as in `driver_wait`.
-    """
+    after `driver-validation`. RESULTS as in `driver_wait`."""
     name, env = "gpustack-driver-features-validation", Env({"WITH_WAIT": "true"})
     container = validator(common, name, env, argument("driver-features"), security=DRIVER_CHECK)
     return container.mount(results, READY, propagation="Bidirectional")
@@ -122,8 +118,7 @@ def feature_check(common: Common, feature: str) -> Container:
 
     Comes after `driver-validation`, whose file tells whether the node brings its own driver. There nothing is checked:
     the operator doesn't either, and a module that nobody loads would hold the node back for ever. Nor where drivers of
-    the cluster differ and this node's has not got FEATURE.
-    """
+    the cluster differ and this node's has not got FEATURE."""
     env = Env({"WITH_WAIT": "true", "COMPONENT": feature})
     script = argument("unless-host-driver").format(flag=FLAGS[feature])
     container = validator(common, f"gpustack-{feature}-validation", env, script, security=DRIVER_CHECK)

@@ -51,8 +51,7 @@ class ConfigsInputs(Inputs):
 class InEffect(NamedTuple):
     """The ConfigMap that a component reads: `name` is "" for none, `data` None where the content is not ours to know.
 
-    `default` is the device plugin's entry for nodes without the label.
-    """
+    `default` is the device plugin's entry for nodes without the label."""
 
     name: str
     data: dict[str, str] | None = None
@@ -120,8 +119,7 @@ def resources_of(pool: Pool) -> list[str]:
 
     A layout that depends on a board which is not known counts with every element that may be for it. Parts of
     instances (1c.3g.40gb) are advertised by no name of their own (gpus/mig.yaml); before
-    v0.20.0 the device plugin counts them, and instances with media extensions, under the plain instance's.
-    """
+    v0.20.0 the device plugin counts them, and instances with media extensions, under the plain instance's."""
     layouts = layouts_of(pool)
     spec = pool.spec
     if spec.mig.strategy != "mixed" or not any(layouts):
@@ -165,8 +163,7 @@ def own_layouts(cluster: Cluster) -> list[Pool]:
 def kept_layouts(cluster: Cluster) -> str:
     """The layouts that the reconciler writes for the MIG manager under names that keep their content (core/layouts.py
     there): a JSON object of mig-parted entries by name, one a line. "" where the manager reads what is rendered: no
-    reconciler runs, the content is not ours to know, or the manager finds the layouts itself.
-    """
+    reconciler runs, the content is not ours to know, or the manager finds the layouts itself."""
     spec, names = cluster.spec, cluster.layouts
     if not (cluster.mig_manager and reconciler.runs(spec)) or names.generated or names.kind == "unknown":
         return ""
@@ -211,8 +208,7 @@ def element_of(said: Element) -> dict[str, Any]:
 def elements(pool: Pool) -> list[dict[str, Any]]:
     """The elements of a mig-parted entry for the layout that POOL has of its own.
 
-    GPUs that no group lists stay whole, and are said to where their number is known.
-    """
+    GPUs that no group lists stay whole, and are said to where their number is known."""
     made = [*(pool.layout.elements or ())] if pool.layout else []
     listed = {index for each in made for index in each.devices or ()}
     rest = set(range(pool.said.gpusPerNode or 0)) - listed if listed else ()
@@ -252,8 +248,7 @@ def refuse_large(data: Mapping[str, Any], name: str, path: str) -> None:
 
 def inline(spec: ClusterPolicySpec, config: NamedConfigs, name: str) -> InEffect:
     """The ConfigMap of a component's `config`: from its data (called NAME unless it has a name), else by name. One that
-    is to be created, and has a name and no data, is empty, as the chart's.
-    """
+    is to be created, and has a name and no data, is empty, as the chart's."""
     if config.create and (config.data or config.name):
         return InEffect(config.name or name, dict(config.data or {}))
     wanted = ("ConfigMap", config.name)

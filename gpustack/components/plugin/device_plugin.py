@@ -113,8 +113,7 @@ def add_config_manager(
     `devicePlugin.config.name` is a ConfigMap with several named configurations; the node label
     nvidia.com/device-plugin.config picks one. An init container writes the picked file before the main container
     starts, a sidecar rewrites it when the label changes and sends a signal. That the main container's environment says
-    where is the component's to do: each has its own order of settings.
-    """
+    where is the component's to do: each has its own order of settings."""
     chosen = Volume.empty_dir("config")
     taken = {"config", *(volume.name for volume in pod.declared)}
     available = Volume.config_map(named_after(config.config_map, "available-configs", taken), config.config_map)

@@ -41,8 +41,7 @@ def pod(inputs: GfdInputs) -> Pod:
 def environment(inputs: GfdInputs) -> Env:
     """GFD's settings.
 
-    Here the policy's env comes first: MIG strategy and configuration win over it (operator.md 5.2).
-    """
+    Here the policy's env comes first: MIG strategy and configuration win over it (operator.md 5.2)."""
     env = Env({"GFD_SLEEP_INTERVAL": "60s", "GFD_FAIL_ON_INIT_ERROR": "true"}).field("NAMESPACE", "metadata.namespace")
     env.field("NODE_NAME", "spec.nodeName")
     if inputs.common.traits.gfd_names_its_pod:

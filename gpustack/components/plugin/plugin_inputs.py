@@ -10,8 +10,7 @@ from .configs_inputs import plugin_config_map
 class PluginConfig(Inputs):
     """The named configurations: the ConfigMap, the entry for nodes without the label, and the image of the sidecar.
 
-    `content` names the content where it is known, so that a change of it restarts the pods.
-    """
+    `content` names the content where it is known, so that a change of it restarts the pods."""
 
     config_map: str
     default: str = ""

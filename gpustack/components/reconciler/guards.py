@@ -20,8 +20,7 @@ ANNOTATIONS = (keys.UPGRADES_ENABLED, *keys.UPSTREAM_ANNOTATIONS, keys.SCALE_DOW
 
 def admission_policies(name: str, inputs: ReconcilerInputs) -> Iterator[Body]:
     """The policies over what the program changes on Nodes, which Leases it makes and which pods of others it deletes,
-    where it may delete any, each with its binding.
-    """
+    where it may delete any, each with its binding."""
     if inputs.guard == "Off":
         return
     labels, who = {"app": name}, admission.callers(inputs.namespace, [name])
@@ -70,8 +69,7 @@ def deleted(inputs: ReconcilerInputs) -> Iterator[str]:
 
 def uses_gpu(runtime_classes: Sequence[str]) -> str:
     """The expression that a pod asks for a GPU: by a resource, by one of RUNTIME_CLASSES, or by a claim. Whose device a
-    claim is for stands in another object, which no expression sees.
-    """
+    claim is for stands in another object, which no expression sees."""
     asks = "each.?resources.limits.orValue({}).exists(key, key.startsWith('nvidia.com/'))"
     spec = "oldObject.spec"
     ways = [f"{spec}.containers.exists(each, {asks})", f"{spec}.?initContainers.orValue([]).exists(each, {asks})"]

@@ -147,8 +147,7 @@ def mig(pool: Pool) -> Mig | None:
 def driver_policy(pool: Pool, drivers: Drivers) -> Driver | None:
     """The driver DaemonSets that may run on nodes of POOL; None where the nodes bring theirs, or none is for them.
 
-    The vGPU host manager is not among them: it drives the GPUs of virtual machines.
-    """
+    The vGPU host manager is not among them: it drives the GPUs of virtual machines."""
     from ...api import node_policy as policy
 
     brought = bool(pool.cluster.container_drivers) and any(one is not None for one in drivers)

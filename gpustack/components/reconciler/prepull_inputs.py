@@ -9,8 +9,7 @@ from .node_policies_inputs import drivers_of
 
 class PrepullInputs(Inputs):
     """`driver` and `drivers` are what the images are computed from, `at_once` is how many nodes pull at a time. On
-    `openshift` the namespace says which user pods run as.
-    """
+    `openshift` the namespace says which user pods run as."""
 
     at_once: int | str = "100%"
     openshift: bool = False

@@ -82,8 +82,7 @@ def alerts(name: str, inputs: ReconcilerInputs) -> Body:
 
     They are those of the catalogue (catalog/data/alerts.yaml), and here where the policy has no section `alerts`, which
     renders them with all others. Both copies serve metrics and only the one that works has any of policies, so that no
-    alert counts a node twice.
-    """
+    alert counts a node twice."""
     page = f"{docs('reconciler.md')} says how to get out of it"
     rules = [
         {

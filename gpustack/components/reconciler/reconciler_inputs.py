@@ -53,8 +53,7 @@ class ReconcilerInputs(ProgramInputs):
     along; `monitoring`: the Prometheus operator's CRDs are there, `monitoring_labels` are of what it reads, and a node
     that has been in one phase for `stuck_seconds` is worth an alert. `alerts`: they are rendered here, as the policy
     has no section of that name; those about faults of GPUs with `health`. `log_monitor`: the namespace of
-    node-problem-detector, which gets its rules about GPUs.
-    """
+    node-problem-detector, which gets its rules about GPUs."""
 
     replicas: int = own("reconciler.replicas")
     priority_class: str = own("reconciler.priorityClassName")

@@ -13,8 +13,7 @@ from ..refusals import refused
 class Device(Inputs):
     """A device, by PCI id or by the name of its vGPU type, and the resource under which virtual machines get it.
 
-    `external`: not KubeVirt's own device plugin offers the resource, but ours or somebody else's.
-    """
+    `external`: not KubeVirt's own device plugin offers the resource, but ours or somebody else's."""
 
     selector: str
     resource: str
@@ -23,8 +22,7 @@ class Device(Inputs):
 
 class KubeVirtInputs(Inputs):
     """`gates` are all feature gates of KubeVirt, None where they are not ours to say. `keep_mediated`: KubeVirt must
-    leave mediated devices alone, because the vGPU device manager makes them.
-    """
+    leave mediated devices alone, because the vGPU device manager makes them."""
 
     target: Target
     name: str
@@ -69,8 +67,7 @@ def permitted(
     ours: Iterable[tuple[str, str]], external: bool, extra: Iterable[tuple[str, PermittedDevice]]
 ) -> tuple[Device, ...]:
     """The devices of pools, as pairs of selector and resource, and EXTRA ones, which win; in order of selectors, so
-    that the order of pools doesn't show.
-    """
+    that the order of pools doesn't show."""
     devices = {selector: Device(selector=selector, resource=resource, external=external) for selector, resource in ours}
     for selector, device in extra:
         devices[selector] = Device(
@@ -81,8 +78,7 @@ def permitted(
 
 def of_pools(cluster: Cluster, section: KubeVirt) -> tuple[list[tuple[str, str]], list[tuple[str, str]], list[Finding]]:
     """(PCI id, resource) of the GPUs that pools pass through to virtual machines of KubeVirt, (name, resource) of the
-    vGPU types that they have, and what pools fail to say.
-    """
+    vGPU types that they have, and what pools fail to say."""
     pci, mediated, findings = list[tuple[str, str]](), list[tuple[str, str]](), list[Finding]()
     machines = () if cluster.kata else cluster.pools
     for pool in (each for each in machines if each.workload == "vm-passthrough"):

@@ -38,8 +38,7 @@ VFIO = Volume.host("vfio", "/dev/vfio")
 
 def plugin(inputs: OperandInputs, name: str, *devices: Volume) -> Container:
     """The container of the plugin NAME. It finds the devices in the node's /sys, which every container sees, and
-    hands out those of DEVICES, folders that are where they are on the node.
-    """
+    hands out those of DEVICES, folders that are where they are on the node."""
     env = Env()
     main = main_container(inputs, f"{name}-ctr", env.policy(inputs.env))
     main.mount(KUBELET_SOCKETS, "/var/lib/kubelet/device-plugins")
@@ -64,8 +63,7 @@ def plugin_daemonset(
 
 def wait(common: Common, workload: Workload, component: str) -> Container:
     """`<COMPONENT>-validation`: a shell that polls for the file by which the sandbox validator says that COMPONENT is
-    ready, on nodes that serve WORKLOAD.
-    """
+    ready, on nodes that serve WORKLOAD."""
     script = argument("wait-for-sandbox").format(workload=workload, component=component)
     container = validator(common, f"{component}-validation", Env({"NVIDIA_VISIBLE_DEVICES": "void"}), script)
     return container.mount(VALIDATIONS, READY, propagation="HostToContainer")

@@ -44,8 +44,7 @@ class VgpuManagerInputs(OperandInputs):
     `gds` and `gdrcopy` as the driver's is. `image` is that of the first pod; their `files` are parameters of kernel
     modules.
 
-    Without node pools there are no `pods`: rights are there, and nothing runs.
-    """
+    Without node pools there are no `pods`: rights are there, and nothing runs."""
 
     manager: Manager
     openshift_version: str = ""
@@ -58,8 +57,7 @@ class VgpuManagerInputs(OperandInputs):
 def vgpu_manager(cluster: Cluster) -> VgpuManagerInputs | None:
     """None where no node serves virtual machines, and where `drivers` has the vGPU manager (operator.md 1.3).
 
-    Raises FindingsError where a pool with vGPUs doesn't say its OS, or nothing says which keys the ConfigMap has.
-    """
+    Raises FindingsError where a pool with vGPUs doesn't say its OS, or nothing says which keys the ConfigMap has."""
     spec = cluster.spec
     section = spec.vgpuManager
     if not cluster.sandbox or not section.enabled or spec.driver.useNvidiaDriverCRD:
@@ -97,8 +95,7 @@ class VgpuDeviceManagerInputs(OperandInputs):
     of devices of nodes that no label gives one.
 
     What the ConfigMap holds isn't an input, on purpose: pods that restart for it would delete and make the devices of
-    all nodes at once. A new set comes to a node by its label.
-    """
+    all nodes at once. A new set comes to a node by its label."""
 
     config: str = ""
     default: str = DEFAULT_NAME

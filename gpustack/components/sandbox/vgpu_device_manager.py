@@ -54,8 +54,7 @@ def environment(inputs: VgpuDeviceManagerInputs) -> Env:
 
 def manager_wait(common: Common) -> Container:
     """`vgpu-manager-validation`: polls for the file by which the sandbox validator says that the vGPU manager works,
-    that of a pod or, since v26.7.0, one that the node brings.
-    """
+    that of a pod or, since v26.7.0, one that the node brings."""
     files = ["vgpu-manager-ready", *(["host-vgpu-manager-ready"] if common.traits.vgpu_manager_of_the_node else [])]
     condition = " || ".join(f"[ -f {READY}/{file} ]" for file in files)
     poll = f"until {condition}; do echo waiting for the vGPU manager; sleep 5; done"

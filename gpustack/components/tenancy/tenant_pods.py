@@ -27,8 +27,7 @@ Taints = tuple[tuple[str, str, str], ...]
 
 class Offered(NamedTuple):
     """A resource of the nodes. `taints` are those that keep pods away, by pool: key, value and effect of each; empty
-    where a pool that offers it has none. `shared`: one of it is not one pod's alone on any node.
-    """
+    where a pool that offers it has none. `shared`: one of it is not one pod's alone on any node."""
 
     name: str
     taints: tuple[Taints, ...] = ()

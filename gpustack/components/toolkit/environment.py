@@ -63,8 +63,7 @@ def configure_runtime(common: Common, main: Container, *, drop_in_files: bool = 
     """Mount the runtime's files into MAIN and rewrite the paths in its environment to where they are mounted.
 
     Without DROP_IN_FILES it is to change the main configuration alone, as the Kata manager does. With the NRI plugin
-    the toolkit leaves the runtime's configuration alone and needs nothing but the NRI socket.
-    """
+    the toolkit leaves the runtime's configuration alone and needs nothing but the NRI socket."""
     env = main.env.set("RUNTIME", common.runtime)
     if common.nri:
         socket = env.get("NRI_SOCKET") or NRI_SOCKET

@@ -22,8 +22,7 @@ class OperatorValidator(Component[ValidatorInputs]):
     """The validator's DaemonSet and its rights.
 
     Its workload pods copy the DaemonSet's owners; a rendered one has none, so the operator's rights on finalizers of
-    its custom resources have no use here.
-    """
+    its custom resources have no use here."""
 
     def manifests(self, inputs: ValidatorInputs) -> Iterator[Body]:
         common = inputs.common

@@ -39,8 +39,7 @@ def features(spec: ClusterPolicySpec) -> tuple[Feature, ...]:
     """The modules that this render's driver pods load beside the driver, less what the release can't check.
 
     Where drivers differ, a check passes on nodes whose driver goes without its module. The checks of older releases
-    don't, so there only what holds for all nodes is checked, as the operator does.
-    """
+    don't, so there only what holds for all nodes is checked, as the operator does."""
     traits, drivers = releases.release(spec.release).traits, resolve(spec).container_drivers
     everywhere = not traits.features_in_driver_validation and bool(spec.driver.enabled)
     switches: dict[Feature, bool | None] = {

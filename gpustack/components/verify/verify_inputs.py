@@ -15,8 +15,7 @@ NAME = "gpustack-verify"
 
 class VerifyInputs(OfRender, ProgramInputs):
     """`data` is the ConfigMap's, `kinds` are what is listed, as apiVersion, kind and namespace; both know of what is
-    rendered once somebody has shown it.
-    """
+    rendered once somebody has shown it."""
 
     schedule: str
     time_zone: str = "UTC"

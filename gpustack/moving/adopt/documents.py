@@ -237,8 +237,7 @@ class Reader:
     def beside(self, item: Item, name: str, known: Mapping[str, File]) -> Iterator[Item]:
         """The documents of the file that ITEM calls NAME: one that was named too, or one in its own folder or below.
 
-        Nothing else is read: neither by .. nor by a link. Nothing is returned for a file that isn't there.
-        """
+        Nothing else is read: neither by .. nor by a link. Nothing is returned for a file that isn't there."""
         wanted = File(name).name
         others = [(file, each) for each, file in known.items() if wanted and each != item.file]
         named = [each for each in others if File(each[1]).name == wanted]

@@ -100,8 +100,7 @@ def _records(text: str) -> Iterator[Record | Problem]:
 
 def _quoted(lines: list[str], number: int, column: int) -> tuple[str, int, int] | Problem:
     """The field that starts with a quote at COLUMN (from 0) of line NUMBER (from 1): its text, the line on which it
-    ends, and the column of the comma behind it, -1 where the row ends.
-    """
+    ends, and the column of the comma behind it, -1 where the row ends."""
     start, value = (number, column + 1), ""
     column += 1
     while number <= len(lines):

@@ -52,8 +52,7 @@ def place_of(node: Any) -> Place:
 class Reader:
     """Walks over the nodes of a text and collects `problems`. Methods return None for what is not as it should be.
 
-    PROGRAM names who reads the file; `refuses` says why a mistake matters where nothing else is said.
-    """
+    PROGRAM names who reads the file; `refuses` says why a mistake matters where nothing else is said."""
 
     def __init__(self, program: str) -> None:
         self.program = program
@@ -92,8 +91,7 @@ class Reader:
     def mapping(self, node: Any, what: str, keys: tuple[str, ...] = (), unknown: str = "") -> Pairs:
         """Key nodes and value nodes of NODE by key, with those from `<<`.
 
-        With KEYS, no others are allowed; UNKNOWN says why that matters. WHAT names the mapping in messages.
-        """
+        With KEYS, no others are allowed; UNKNOWN says why that matters. WHAT names the mapping in messages."""
         if not isinstance(node, yaml.MappingNode):
             self.problem(node, f"{what} is not a mapping", "write key: value below it")
             return {}

@@ -33,8 +33,7 @@ _UNIT = re.compile(r"[A-Za-z0-9:_.\\@-]+")
 class Element:
     """What a named layout does to some GPUs of a node. `devices` is None for all, `filters` empty for any board.
 
-    `layout` has no profile with a count of 0. `at` and `places` (by profile) say where the text has it.
-    """
+    `layout` has no profile with a count of 0. `at` and `places` (by profile) say where the text has it."""
 
     devices: tuple[int, ...] | None
     enabled: bool

@@ -44,8 +44,7 @@ class KeyReader(Reader):
     """Reads keys and flags. `problems` are those that are refused, `ignored` those without effect.
 
     `flags` has each flag's value by its path, `wrong` those that make the plugin exit unless something overrules them.
-    `ambiguous`: a key stands twice; `lacking`: one that has to be there is misspelt.
-    """
+    `ambiguous`: a key stands twice; `lacking`: one that has to be there is misspelt."""
 
     def __init__(self, version: str) -> None:
         super().__init__(PROGRAM)

@@ -47,8 +47,7 @@ class Shared:
 
     `fails` (failRequestsGreaterThanOne) is None where it isn't said; `place` is that of the key, `fails_place` of it.
     Of several entries for one resource the plugin makes as many shares as the largest says, whatever their order, and
-    GPU feature discovery writes the first one's number into gpu.replicas (seen on a GPU, tests/hardware).
-    """
+    GPU feature discovery writes the first one's number into gpu.replicas (seen on a GPU, tests/hardware)."""
 
     place: Place
     entries: tuple[Entry, ...] = ()
@@ -72,8 +71,7 @@ class PluginConfig:
     `sharing` has the kinds that are there, timeSlicing and mps; `flags` each flag's value as it stands, by its path.
     `wrong` has the flags whose value makes the plugin exit, unless its environment or its arguments have another one.
     `ambiguous`: a key stands twice, and which of the two counts depends on how they are spelt. `lacking`: a key that
-    has to be there isn't, though one is that is spelt like it (it is among the ignored), so that the plugin exits.
-    """
+    has to be there isn't, though one is that is spelt like it (it is among the ignored), so that the plugin exits."""
 
     refused: tuple[Problem, ...] = ()
     ignored: tuple[Problem, ...] = ()

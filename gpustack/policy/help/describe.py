@@ -24,8 +24,7 @@ def summary(model: type[Section]) -> str:
 
 def descriptions(model: type[Section]) -> dict[str, str]:
     """The description of each field of MODEL, in one line: its own, else the text below it in the class, else the
-    summary of its section. A class that repeats a field wins over its bases, where it has a text below it.
-    """
+    summary of its section. A class that repeats a field wins over its bases, where it has a text below it."""
     texts: dict[str, str] = {}
     for cls in reversed(model.__mro__):
         if issubclass(cls, Section):

@@ -32,8 +32,7 @@ class Explained:
     """A leaf of the effective spec. `path` is without "spec"; `location` has no line where the origin is not a file.
 
     `overrides`: what it took the place of, lowest first: the leaf itself in lower parts, or a list or an object that is
-    replaced whole, each with its value, its origin and its place.
-    """
+    replaced whole, each with its value, its origin and its place."""
 
     path: Path
     value: Any
@@ -45,8 +44,7 @@ class Explained:
 def explain(loaded: Loaded, path_text: str) -> list[Explained]:
     """Return every value at and below PATH_TEXT, in the order of the effective spec, then the language's defaults.
 
-    Raises InputError (GPU019) for a path that can't be read, that the language does not have, or that is not set.
-    """
+    Raises InputError (GPU019) for a path that can't be read, that the language does not have, or that is not set."""
     path = _resolve(loaded, parse(path_text))
     merged = loaded.merged
     leaves = [(leaf, origin) for leaf, origin in merged.origins.items() if leaf[: len(path)] == path]

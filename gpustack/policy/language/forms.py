@@ -66,8 +66,7 @@ class Form:
     `what` completes "is not a valid ...", `rule` says the form in words, `hints` are (expression, remedy) of mistakes,
     in which `\\g<0>` is what was written.
     `empty` lets "" pass, which charts write for "not set". `too_much` says in which way a text of this form is beyond
-    what the API holds, "" for one that is not; a JSON schema can't.
-    """
+    what the API holds, "" for one that is not; a JSON schema can't."""
 
     name: str
     what: str

@@ -60,8 +60,7 @@ def registry(image: str) -> str:
 
 def version(section: Any) -> str:
     """The version of the image that SECTION, a component of an effective spec, names: its own, or the tag of an image
-    that is named whole. "" where neither says it, as with a digest.
-    """
+    that is named whole. "" where neither says it, as with a digest."""
     return section.version or tag_of(section.image or "")
 
 

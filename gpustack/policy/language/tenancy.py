@@ -46,6 +46,7 @@ def _of_containers(amounts: dict[str, Any]) -> dict[str, Any]:
     for name in amounts:
         if name.startswith(NVIDIA):
             raise refuse_at((name,), refuse_as("limit_range", "gpu", name=name), name)
+    for name in amounts:
         if name not in PLENTY:
             raise refuse_at((name,), refuse_as("limit_range", "other", name=name, known=", ".join(PLENTY)), name)
     return amounts

@@ -112,8 +112,7 @@ class Constructs:
 
     def check(self, name: str, given: Any) -> None:
         """Hold what is GIVEN for the section NAME to its model. Raises pydantic's ValidationError, and errors that
-        pydantic carries where there is no such section, or its code can't be used.
-        """
+        pydantic carries where there is no such section, or its code can't be used."""
         if name not in self.known:
             raise refuse("construct", f"there is no construct {name!r}", self._remedy(name))
         try:

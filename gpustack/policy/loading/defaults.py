@@ -44,8 +44,7 @@ def assemble(user: Sequence[Part]) -> tuple[Merged, list[Finding]]:
     """Merge USER (layers and policy, the lowest first) over the defaults that its release, platform and pools ask for.
 
     The second value says what keeps defaults from being found (GPU014); what is merged then lacks these.
-    Raises InputError (GPU011) where parts can't be merged.
-    """
+    Raises InputError (GPU011) where parts can't be merged."""
     written = merge(user)
     findings: list[Finding] = []
     release = _release(written, findings)
@@ -174,8 +173,7 @@ def gpu_cluster(
     The operator's chart makes ClusterPolicy and GPUCluster of the same values: `dcgmExporter.env` reaches the exporter
     of either. Layers are shared by clusters with and without DRA in the same way, so each field of the SHARED sections
     that `gpuCluster` lacks is taken from the section beside it. With defaults of the release alone, every layer with a
-    toleration would have to say it twice, and whoever forgets it gets pods that miss the tainted nodes.
-    """
+    toleration would have to say it twice, and whoever forgets it gets pods that miss the tainted nodes."""
     if not isinstance(written.get(GPU_CLUSTER), dict):
         return []
     parts: list[Part] = []

@@ -35,8 +35,7 @@ class Derived(NamedTuple):
 
 def mig_strategy(spec: dict[str, Any]) -> Iterator[Derived]:
     """Mixed, if a node has MIG instances of several profiles, or whole GPUs beside instances: pods then tell them apart
-    by resource name. With `single`, the device plugin refuses such a node.
-    """
+    by resource name. With `single`, the device plugin refuses such a node."""
     for index, pool in mappings(spec.get("nodePools")):
         mig = section(pool, ("sharing", "mig"))
         groups = [group for _, group in mappings(mig.get("devices"))]
@@ -72,8 +71,7 @@ def further_images(spec: dict[str, Any], release: str, *, empty: bool) -> Part:
     """What no chart writes of RELEASE's images: those of node feature discovery (an OpenShift's operator of it has its
     own) and of `computeDomains`, and of `drivers` where one names no image itself. The operator has no such default for
     drivers: there a driver without an image is an error (operator.md 10.1). With EMPTY those of drivers that are
-    empty texts, which goes above them.
-    """
+    empty texts, which goes above them."""
     known, items = releases.release(release), []
     for _, each in named(spec.get("drivers")):
         item: dict[str, Any] = {}
@@ -94,8 +92,7 @@ def further_images(spec: dict[str, Any], release: str, *, empty: bool) -> Part:
 
 def driver_probes(spec: dict[str, Any]) -> Iterator[Derived]:
     """How long one of `drivers` may take to start that says nothing of it: less to load modules than to build them.
-    Where one says something, what it leaves out is the API server's (operator.md 10.3).
-    """
+    Where one says something, what it leaves out is the API server's (operator.md 10.3)."""
     for index, each in named(spec.get("drivers")):
         if not isinstance(each.get("startupProbe"), dict) and each.get("driverType") != "vgpu-host-manager":
             delay = 5 if each.get("usePrecompiled") is True else 60

@@ -52,8 +52,7 @@ def diagnose(
     """Return a finding for each mistake in ERROR, which MODEL (ClusterPolicySpec) raised on MERGED.
 
     AT is where MODEL's data stands in a policy. The findings are in pydantic's order, and at most MOST: who has more
-    mistakes than that has made one of them many times.
-    """
+    mistakes than that has made one of them many times."""
     if model is None:
         from gpustack.policy.language.spec import ClusterPolicySpec
 
@@ -74,8 +73,7 @@ def diagnose(
 
 def unknown_nulls(parts: Iterable[Part]) -> Iterator[Finding]:
     """A finding for each key in PARTS that the language doesn't have and that has no value: null is absence, so the
-    merged spec has no trace of it, and whoever misspelt it expects something.
-    """
+    merged spec has no trace of it, and whoever misspelt it expects something."""
     for part in parts:
         if part.clean is part.data:
             continue

@@ -51,8 +51,7 @@ class Entries(Generic[E]):
 
     def of_file(self, path: pathlib.Path, display: str, name: str, key: Callable[[E], str]) -> dict[str, E]:
         """The entries of the file PATH, called DISPLAY, by their KEY, which is what their field NAME says; nothing
-        where there is no such file. Raises InputError with all that is wrong with it.
-        """
+        where there is no such file. Raises InputError with all that is wrong with it."""
         if not os.path.lexists(path):
             return {}
         text = decode(load_bytes(path, display), display)

@@ -56,8 +56,7 @@ class Layers:
 
     def of(self, policy: Envelope) -> list[Layer]:
         """The layers of POLICY, in the order in which they are merged. Raises InputError (GPU013) for what can't be a
-        name, a missing layer, a cycle and a link out of the folder.
-        """
+        name, a missing layer, a cycle and a link out of the folder."""
         ordered: dict[str, Layer] = {}
         # Not recursive: a chain of layers may be longer than Python's stack.
         chain: dict[str, Layer] = {}

@@ -32,8 +32,7 @@ OriginKind = Literal["gpustack", "release", "platform", "derived", "layer", "cha
 @dataclass(frozen=True, slots=True)
 class Origin:
     """Who wrote a value: the sort of part, its file (for a part without one, what it is), the path in that; for a
-    change the ring that it has come to.
-    """
+    change the ring that it has come to."""
 
     kind: OriginKind
     file: str
@@ -158,8 +157,7 @@ class Merged:
 
     def overridden(self, path: Path) -> list[tuple[Part, Path]]:
         """What the value at PATH (a leaf) took the place of, lowest first: the same value in lower parts, and where a
-        list or an object of its path is replaced whole, those.
-        """
+        list or an object of its path is replaced whole, those."""
         stack = self._stack
         for depth, step in enumerate(path):
             below = _replaced(stack, path[:depth], step)
@@ -324,8 +322,7 @@ def _cleaned(node: Any, path: Path, part: Part, *, checked: bool) -> Any:
     """Return NODE without nulls, and NODE itself where there are none.
 
     CHECKED ends below a list without names: such a list is never merged, so names in it (subjects of a role binding,
-    say) need not be unique.
-    """
+    say) need not be unique."""
     if isinstance(node, dict):
         nested = {key: value for key, value in node.items() if isinstance(value, (dict, list))}
         clean = {key: _cleaned(value, (*path, key), part, checked=checked) for key, value in nested.items()}

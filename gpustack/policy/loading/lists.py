@@ -18,8 +18,7 @@ Identity = tuple[Any, ...] | None
 
 def named(node: Any, path: Path) -> bool:
     """Is NODE, the list at PATH, one whose items are told apart by name? An empty list is not: it says that there are
-    no items. Nor is a list inside a manifest that has a name twice, as the subjects of a binding may.
-    """
+    no items. Nor is a list inside a manifest that has a name twice, as the subjects of a binding may."""
     if not isinstance(node, list) or not node:
         return False
     names = [identity(item, path) for item in node]

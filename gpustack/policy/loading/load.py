@@ -72,8 +72,7 @@ def load(
 
     OVERRIDES is a part of a spec that wins over the file: what the cluster would be with it. AHEAD are changes that
     count though they have not come to the cluster's ring: what it would be when they have. Raises InputError with
-    everything that is wrong, where reading can go on after a mistake.
-    """
+    everything that is wrong, where reading can go on after a mistake."""
     memo = memo if memo is not None else Memo()
     if path not in memo.documents:
         memo.documents[path] = read(path, display(path, root))
@@ -175,8 +174,7 @@ def layers_of(path: pathlib.Path) -> list[pathlib.Path]:
     """Return the files that the policy PATH is merged of beside its own: rings, changes, and the layers that it
     extends, directly or not, also those that do not exist.
 
-    Never raises: what can't be read extends nothing. To learn which policies a changed, or deleted, file is part of.
-    """
+    Never raises: what can't be read extends nothing. To learn which policies a changed, or deleted, file is part of."""
     folder = pathlib.Path(os.path.abspath(path)).parent / LAYERS
     files = dict.fromkeys(shared_files(folder.parent, layers=False).values())
     waiting = [path]

@@ -29,8 +29,7 @@ def parse(path: str) -> Path:
 
 def place(loaded: Loaded, finding: Finding) -> Finding:
     """FINDING with the location of its path in the files of LOADED; as it is where nobody wrote the path or a parent
-    of it. About a default, it also says whose it is: the line that it shows doesn't.
-    """
+    of it. About a default, it also says whose it is: the line that it shows doesn't."""
     path = parse(finding.path)
     if path[:1] != ("spec",):
         return finding

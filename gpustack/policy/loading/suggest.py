@@ -166,8 +166,7 @@ def _elsewhere(model: Model, section: Path, key: str, value: object) -> list[str
     """Return up to two paths in other sections that end like KEY: rdma, rdmaEnabled, rdma.enabled, and at last rdmaa.
 
     Best are those that have the keys in VALUE below them, then those near SECTION, then those that hold for the most:
-    few steps, no list. Where more than two are best (image, enabled), the name says nothing: nothing is returned.
-    """
+    few steps, no list. Where more than two are best (image, enabled), the name says nothing: nothing is returned."""
     avoided = OWN_PODS if key in (*OF_PODS, "serviceAccount") else ()
     paths = [path for path in all_paths(model) if path.partition(".")[0] not in avoided]
     here, wanted = _plain(section), squeezed(key)

@@ -107,6 +107,5 @@ def _twice(waivers: list[Waiver]) -> Iterator[Finding]:
 @functools.lru_cache(maxsize=256)
 def _glob(pattern: str) -> re.Pattern[str]:
     """PATTERN with * and ? as an expression. Brackets are what they are in paths: nodePools[0]. The expression is
-    fnmatch's, which never goes back to an earlier star: a pattern of many stars takes no longer than one.
-    """
+    fnmatch's, which never goes back to an earlier star: a pattern of many stars takes no longer than one."""
     return re.compile(fnmatch.translate(pattern.replace("[", "[[]")))

@@ -67,8 +67,7 @@ class Timeouts:
 def configuration(kubeconfig: str = "", context: str = "") -> SingleConfig:
     """Where the cluster is: the file KUBECONFIG, without one the pod's ServiceAccount. Raises `Unreachable`.
 
-    Of several files with colons between them, the first that is there.
-    """
+    Of several files with colons between them, the first that is there."""
     kubeconfig = _first(kubeconfig)
     try:
         config = KubeConfig.from_file(kubeconfig) if kubeconfig else KubeConfig.from_service_account()

@@ -303,8 +303,7 @@ def looked_at(known: Snapshot) -> Interest:
 def driver_sets(sets: Iterable[DaemonSet], revisions: Iterable[ControllerRevision]) -> tuple[DriverSet, ...]:
     """Each DaemonSet with the hash of its newest revision; without, while its controller has not seen its template.
 
-    Revisions belong to a DaemonSet by UID: another one's name may begin with its name (reconciler.md T3).
-    """
+    Revisions belong to a DaemonSet by UID: another one's name may begin with its name (reconciler.md T3)."""
     owned: dict[str, list[ControllerRevision]] = {}
     for each in revisions:
         if (owner := each.metadata.controller) is not None:

@@ -173,8 +173,7 @@ class Elector:
         """Of what is in the ledger, that goes with the next renewal of which no record has been seen for a while.
         OPERATIONS are those that records say to be open, by node UID, "" for one that can't be read: a watch may lag
         behind the write of one. What was SEEN goes into the Lease, for the next leader: the longest, as far as there is
-        room.
-        """
+        room."""
         longest = sorted(seen.first.items(), key=lambda each: each[1])[:KEPT]
         self._since = {f"{uid} {what}": int(at.timestamp()) for (uid, what), at in longest}
         now = self.clock.monotonic()
@@ -252,8 +251,7 @@ class Elector:
     async def release(self) -> None:
         """Let the next one lead at once. What is announced stays for it.
 
-        A write that was under way when the program was told to stop may have been made: then what is there is read.
-        """
+        A write that was under way when the program was told to stop may have been made: then what is there is read."""
         async with self._lock:
             self._until = float("-inf")
             if self._unanswered:
@@ -378,8 +376,7 @@ class Elector:
     async def _settle(self) -> None:
         """See to the admissions that nobody is at: of a former leader, or of ours that got no answer.
 
-        Each by itself, first those that were longest not looked at: a node that can't be fenced holds up no other.
-        """
+        Each by itself, first those that were longest not looked at: a node that can't be fenced holds up no other."""
         waiting = {uid: each for uid, each in self.admitting.items() if uid not in self._under_way}
         self._loose = {uid: self._loose.get(uid, Loose(self._announced(uid))) for uid in waiting}
         settled = set()

@@ -72,8 +72,7 @@ class Refusals:
         """A change of the node with UID NODE, or of the layouts' ConfigMap by its name, was not made.
 
         What somebody else wrote at the same moment, or a connection that broke, is tried again at once, twice: it says
-        nothing about the node. Whatever else the API server answers is its word on it.
-        """
+        nothing about the node. Whatever else the API server answers is its word on it."""
         before = self.writes.get(node)
         tries, until = self._next(before, now, 0.0)
         if (isinstance(error, Conflict) or unheard(error)) and tries <= PASSING:

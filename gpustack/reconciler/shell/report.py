@@ -51,8 +51,7 @@ NOT_DUE = frozenset(
 def stand(metrics: Metrics, known: Snapshot, decision: Decision, done: Iterable[Action]) -> None:
     """Say since when something is due in a policy and no node of it has got on, in the time of KNOWN. Whoever was given
     back and begins again does not get on before it is past the point of no return, nor does who is tried in vain. That
-    time stands still while no window is open.
-    """
+    time stands still while no window is open."""
     due = {wait.policy for wait in decision.waits if wait.policy and wait.kind not in NOT_DUE}
     names = {policy.uid: policy.name for policy in known.policies}
     trying = {action.policy for action in decision.actions if isinstance(action, PatchNode)}

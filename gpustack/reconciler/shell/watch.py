@@ -144,8 +144,7 @@ class Watch(Generic[T]):
     async def _follow(self, backoff: Backoff) -> bool:
         """Watch until that ends. Whether anything was told, or there is a newer list to watch from.
 
-        A line is a sign that all is well, whatever the watch ends in after it: BACKOFF begins anew.
-        """
+        A line is a sign that all is well, whatever the watch ends in after it: BACKOFF begins anew."""
         epoch, told = self._epoch, False
         async with aclosing(self.cluster.watch(self.kind, self.which, self._version)) as changes:
             async for change in changes:

@@ -118,8 +118,7 @@ def change(text: bytes, kind: Kind[T]) -> Change[T]:
 def decode(text: bytes | bytearray, of: type[Any], kind: Kind[Any]) -> Any:
     """TEXT as OF. What can't be read is an error, not a hole in a list.
 
-    Go's programs write null for a list or map that has nothing: that is as if it were absent, wherever it stands.
-    """
+    Go's programs write null for a list or map that has nothing: that is as if it were absent, wherever it stands."""
     try:
         with suppress(msgspec.ValidationError):
             return msgspec.json.decode(text, type=of)

@@ -32,8 +32,7 @@ class Side:
     """One side: the files of each cluster, and how the text behind a name is had.
 
     `engine` are the files of the GitOps engine for each cluster, by their paths below the rendered folder: they are
-    applied elsewhere, and each has the cluster's name in it. `kinds` are the user's own, as this side has them.
-    """
+    applied elsewhere, and each has the cluster's name in it. `kinds` are the user's own, as this side has them."""
 
     clusters: Mapping[str, Files]
     text: Callable[[str], str]
@@ -74,8 +73,7 @@ def differences(before: Side, after: Side) -> tuple[dict[str, Sequence[ObjectCha
     without changes are left out.
 
     Clusters that have the very same changes, their own names aside, share one list. Raises InputError for a file that
-    is not a Kubernetes object.
-    """
+    is not a Kubernetes object."""
     look = _Look(before, after)
     changes, owns = dict[str, Sequence[ObjectChange]](), dict[str, Own]()
     for cluster in sorted({*before.names(), *after.names()}):
