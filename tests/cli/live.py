@@ -71,12 +71,16 @@ def listed(items: Sequence[dict[str, Any]]) -> str:
     return yaml.safe_dump({"apiVersion": "v1", "kind": "List", "items": list(items)})
 
 
+def deployed(world: World) -> None:
+    """The Deployment of the program is there, without options."""
+    world.server.put(DEPLOYMENTS, {"metadata": {"name": NAME, "namespace": NAMESPACE}, "spec": {}})
+
+
 def installed(nodes: int, **policy: Any) -> tuple[World, Replica]:
     """A cluster of so many nodes on which the stack runs, and its reconciler."""
     world = World()
     world.install_stack()
     world.set_policy(**policy)
-    world.server.put(DEPLOYMENTS, {"metadata": {"name": NAME, "namespace": NAMESPACE}})
     for number in range(nodes):
         world.add_node(f"node-{number}")
     replica = Replica(world, lambda: FakeCluster(world.server, "one"))

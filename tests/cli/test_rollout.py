@@ -25,7 +25,7 @@ from gpustack.reconciler.shell.cluster import (
     NotFound,
 )
 from gpustack.reconciler.shell.lease import NAME
-from tests.cli.live import Live, kubeconfig, live
+from tests.cli.live import Live, deployed, kubeconfig, live
 from tests.project import Project
 from tests.reconciler.memory import FakeCluster
 from tests.reconciler.model import moment as m
@@ -41,6 +41,7 @@ OS_RELEASE = "feature.node.kubernetes.io/system-os_release."
 def cluster(project: Project) -> Iterator[Live]:
     """Three installed nodes, each with a pod, and a leader."""
     with live(project) as made:
+        deployed(made.world)
         add_workload(made.world, Workload("train", 3))
         made.passes(2)
         yield made
@@ -283,6 +284,7 @@ def test_no_such_file(project: Project) -> None:
 def test_every_waiting_node_says_why(project: Project) -> None:
     """All of them, and not the 20 that a NodePolicy's status names."""
     with live(project, nodes=25) as cluster:
+        deployed(cluster.world)
         cluster.world.roll("2", upgrade={"windows": [{"start": "00:00", "hours": 1, "days": ["sun"]}]})
         cluster.world.tick(5)
         cluster.end()
