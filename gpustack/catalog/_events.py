@@ -15,7 +15,7 @@ _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 def plain(file: IO[bytes]) -> Any:
     """What the one document in FILE says."""
     reader = _Reader(_LOADER(file))
-    reader.following(), reader.following()
+    reader.following(), reader.following()  # the stream and the document begin
     return reader.value(reader.following())
 
 

@@ -92,8 +92,8 @@ def taken(out: Path | None) -> None:
     """Refuse to write over a file OUT that adopt hasn't written."""
     from ..moving.adopt.write import HEAD
 
-    known = out is not None and os.path.isfile(out)  # noqa: PTH113 - Path's own raises for a name that is too long
-    if out is not None and known and HEAD not in out.read_text("utf-8", "replace")[:200]:
+    # Path's own raises for a name that is too long.
+    if out is not None and os.path.isfile(out) and HEAD not in out.read_text("utf-8", "replace")[:200]:  # noqa: PTH113
         raise refusal("GPU049", "there", out=out)
 
 

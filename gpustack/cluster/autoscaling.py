@@ -119,9 +119,8 @@ def closed(windows: Sequence[Window]) -> list[tuple[str, int]]:
 
 def minutes(window: Window) -> Iterator[int]:
     """The minutes of the week at which WINDOW is open, by its own clock."""
-    hour, minute = map(int, window.start.split(":"))
     for day in window.days or DAYS:
-        first = DAYS.index(day) * DAY + hour * 60 + minute
+        first = DAYS.index(day) * DAY + window.minute
         yield from range(first, first + window.hours * 60)
 
 

@@ -241,7 +241,7 @@ def _longest(windows: Iterable[Window]) -> int:
     longest, day, every = 0, 24 * 60, list(windows)
     for zone in {each.timeZone for each in every}:
         opens = sorted(
-            ((7 * week + DAYS.index(name)) * day + 60 * int(each.start[:-3]) + int(each.start[-2:]), each.hours * 60)
+            ((7 * week + DAYS.index(name)) * day + each.minute, each.hours * 60)
             for each in every
             for name in each.days or DAYS
             for week in (0, 1)

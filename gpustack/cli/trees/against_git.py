@@ -24,7 +24,7 @@ from ...compiler.fleet import Project, Source
 from ...compiler.stack import Stack, stored_stack
 from ...gitops import FOLDER as OF_ENGINES
 from ...gitops import engines
-from ...model import GpustackError, InputError
+from ...model import GpustackError, InputError, grouped
 from ...policy.loading.brought import LIST, LOCK
 from ...policy.loading.load import BESIDE, layers_of, policy_files, ringed
 from ...policy.loading.rings import FLEET, is_shared, shared_files
@@ -254,10 +254,7 @@ class Merged(Policies):
             self._write(project, fresh)
             more, _ = sources.read_sources(project, fresh, executor, lambda *_: None)
             super().__init__(project, [*known, *more], same)
-            by_key: dict[str, list[Source]] = {}
-            for source in more:
-                by_key.setdefault(source.key, []).append(source)
-            for key, alike in by_key.items():
+            for key, alike in grouped((source.key, source) for source in more).items():
                 kept = stored_stack(key, project.store) or (self.stack(alike[0].name) if len(alike) >= MANY else None)
                 if kept and not any(finding.severity == "error" for finding in kept.findings):
                     sources.remember(project, alike, executor)

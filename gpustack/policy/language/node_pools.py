@@ -76,6 +76,12 @@ class Window(Section):
     timeZone: TimeZone = "UTC"
     """Time zone of `start`, such as Europe/Berlin. Absent: UTC."""
 
+    @property
+    def minute(self) -> int:
+        """When it opens, in minutes from midnight on."""
+        hour, minute = map(int, self.start.split(":"))
+        return 60 * hour + minute
+
     def model_post_init(self, _: Any) -> None:
         for index, day in enumerate(self.days):
             if day in self.days[:index]:

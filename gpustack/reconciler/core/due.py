@@ -222,20 +222,20 @@ def _layout(known: Snapshot, view: View, policy: NodePolicy, notes: list[Why]) -
     if not (mig or policy.spec.migManager) or mig_capable(view) is False:
         return None
     state, current = view.labels.get(keys.MIG_STATE, ""), view.labels.get(keys.MIG_CONFIG, "")
-    busy = known.seen.since(view.node.uid, "mig-busy", known.now, holds=state in {"pending", "rebooting"})
-    if state in {"pending", "rebooting"} and busy < MIG_PENDING_FOR:
+    at_work, operation = state in {"pending", "rebooting"}, view.operation
+    if known.seen.since(view.node.uid, "mig-busy", known.now, holds=at_work) < MIG_PENDING_FOR and at_work:
         notes.append(("mig-busy", f"the MIG manager is at work (state {state})"))
         return None
-    operation = view.operation
-    if mig is None:  # what somebody set by hand is nobody's concern, but for a manager that fell asleep over it (M13),
-        stuck = state in {"pending", "rebooting"}  # and what a node begins with: one out of service is cut again
-        stuck = stuck or (state == "failed" and current == policy.spec.migDefault and operation is not None)
-        return (current, "") if current and stuck else None
+    if mig is None:
+        # What somebody set by hand is nobody's concern, but for a manager that fell asleep over it (M13). What a node
+        # begins with is cut again while the node is out of service anyway.
+        first = state == "failed" and current == policy.spec.migDefault and operation is not None
+        return (current, "") if current and (at_work or first) else None
     if current != mig.config and (until := manual_until(view)) and known.now < until:
         notes.append(("manual", f"mig.config={current} was set by hand until {until:%Y-%m-%dT%H:%MZ}"))
         return None
     changed = bool(mig.digest) and view.memory.mig == mig.config and view.memory.mig_digest != mig.digest
-    stuck = state in {"failed", "pending", "rebooting"}
+    stuck = at_work or state == "failed"
     touched = operation is not None and operation.acted is not None
     # Commanded, and no answer was ever seen: an operation that failed has removed the state.
     untold = not state and (touched or view.memory.mig != mig.config)

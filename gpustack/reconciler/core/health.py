@@ -62,7 +62,7 @@ class Found:
 
 def look(known: Snapshot, view: View, policy: NodePolicy | None = None) -> Found:
     """What the conditions of the node tell by its policy, or by POLICY where that says nothing of faults. Faults only
-    reported yet are not to act on; a node that is out for one stays so, though a NodePolicy counts its days anew."""
+    reported yet are not to act on; a node that is out for one stays so, though a NodePolicy made anew reports first."""
     policy = next((each for each in (view.policy, policy) if each and each.spec.health), None)
     section = policy.spec.health if policy else None
     if policy is None or section is None:
