@@ -227,6 +227,15 @@ FOUND: dict[str, tuple[int, bool, int, list[tuple[str, int]]]] = {
             *(("ill", 2), ("ill", 1), ("go", 7)),
         ],
     ),
+    "the layout was taken out while a cut node was in quarantine, and its content had changed": (
+        4,
+        True,
+        2,
+        [
+            *(("everything", 6), ("lies", 4), ("go", 8), ("once", 2), ("go", 7), ("go", 9), ("go", 0), ("tick", 6)),
+            *(("content", 10), ("unlist", 0), ("manager", 7), ("go", 3)),
+        ],
+    ),
 }
 """Histories that once broke something: nodes, whether installed, budget, steps."""
 KEPT = {

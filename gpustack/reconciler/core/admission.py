@@ -22,7 +22,7 @@ from . import acting, evictions, health, labeller, others, verify, windows
 from .actions import PatchNode, Why
 from .due import Due, due, manual_until
 from .layouts import unread
-from .moves import commanded, move, release, remembered
+from .moves import cut, move, release, remembered
 from .record import Finish, Operation, Target
 from .snapshot import Snapshot
 from .view import View, leaving, uncovered, untolerable
@@ -195,7 +195,7 @@ def still_due(
         if what is None and (text := next((text for kind, text in notes if kind in LEFT_ALONE), "")):
             # Somebody wants the driver that there is: where that works, all is well.
             wrong = verify.problems(known, view, today(known, view, operation))
-            return None if wrong else release(known, view, operation, text, failed=False)
+            return None if wrong else _let_go(known, view, policy, operation, text)
         return _retry(known, view, policy, operation, what)
     if what is None and operation.acted is None:
         return release(known, view, operation, "nothing is to be done any more", failed=False)
@@ -218,17 +218,15 @@ def _retry(
     if what is None and operation.install:
         if labeller.users(known, view) is None:
             return None
-        made = release(known, view, operation, "the node is in use, so it is not new", failed=False)
-        return dataclasses.replace(made, annotations={**made.annotations, **_cut(view, policy, operation)})
+        return _let_go(known, view, policy, operation, "the node is in use, so it is not new")
     return Candidate(view, policy, what or _once_more(known, view, policy, operation))
 
 
-def _cut(view: View, policy: NodePolicy, operation: Operation) -> dict[str, str]:
-    """What is to be remembered of a node that OPERATION has cut, whatever became of it besides: by which content."""
-    target = operation.target
-    if not (target.mig and commanded(view, operation) and view.cut_as(target.mig)):
-        return {}
-    return remembered(view, policy.uid, policy.name, target.mig, target.mig_digest)
+def _let_go(known: Snapshot, view: View, policy: NodePolicy, operation: Operation, why: str) -> PatchNode:
+    """Give a node of POLICY back from quarantine, and remember what OPERATION has cut."""
+    made, done = release(known, view, operation, why, failed=False), cut(view)
+    kept = remembered(view, policy.uid, policy.name, *done) if done else {}
+    return dataclasses.replace(made, annotations={**made.annotations, **kept})
 
 
 def anew(known: Snapshot, view: View) -> Candidate | None:

@@ -93,7 +93,7 @@ def pause_before(attempt: int) -> timedelta:
 def close(known: Snapshot, view: View, operation: Operation) -> PatchNode:
     """The operation is done: give the node back, and remember what was proved."""
     target, memory = operation.target, view.memory
-    mig, digest = (target.mig, target.mig_digest) if target.mig else (memory.mig, memory.mig_digest)
+    mig, digest = (target.mig, target.mig_digest) if target.mig else cut(view) or (memory.mig, memory.mig_digest)
     belongs = (view.policy.uid, view.policy.name) if view.policy else (operation.policy, memory.name)
     last = Last(id=operation.id, kind=operation.kind, target=str(operation.target), outcome="done", at=known.now)
     startup = view.policy.spec.startupTaints if view.policy else operation.finish.startupTaints
@@ -169,6 +169,15 @@ def commanded(view: View, operation: Operation) -> bool:
     """Whether the MIG manager was told the layout of OPERATION, and no other since. Beside what somebody else has set a
     state proves nothing: it names no layout, and one of an earlier layout stands for a while (reconciler.md M1, M3)."""
     return operation.heardAt is not None and view.labels.get(keys.MIG_CONFIG) == operation.target.mig
+
+
+def cut(view: View) -> tuple[str, str] | None:
+    """The layout, and the digest of its content, that the operation on record has cut, whatever became of that besides,
+    and though nobody may want it any more. Of what a node was cut by nothing else tells (reconciler.md M1)."""
+    made = view.operation
+    if made is None or not (made.target.mig and commanded(view, made) and view.cut_as(made.target.mig)):
+        return None
+    return made.target.mig, made.target.mig_digest
 
 
 def _end(
