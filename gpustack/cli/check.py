@@ -11,7 +11,7 @@ from ..compiler.beside import index_of
 from . import common
 from .render import as_json
 from .text import print_findings, printable, say
-from .trees import staged, strays
+from .trees import artifacts, staged, strays
 
 
 def run(options: argparse.Namespace) -> int:
@@ -35,8 +35,9 @@ def run(options: argparse.Namespace) -> int:
     print_findings((fleet.also(item) for item in outcome.findings if item.finding.severity == "warning"), sys.stderr)
     others(project.out, outcome)
     for change in old:
-        if not change.removed and not (project.out / change.cluster).exists():
-            print(printable(f"never rendered: {change.cluster} ({len(change.written)} files)"))
+        known = artifacts.held(project.out, change.cluster) or (project.out / change.cluster).exists()
+        if not change.removed and not known:
+            print(printable(f"never rendered: {change.cluster} ({common.counted(len(change.written), 'file')})"))
             continue
         for word, names in (("stale", change.written), ("left over", change.removed)):
             for name in names:

@@ -166,8 +166,9 @@ def shared_cache() -> Shared | None:
 
     shared = Shared(address, os.environ.get("GPUSTACK_CACHE_WRITE", "") not in {"", "0"})
     trouble = shared.trouble()
-    if trouble:
-        print_findings([said("GPU984", severity="warning", address=address, trouble=trouble)], sys.stderr)
+    case, why = ("unused", trouble) if trouble or not shared.writes else ("full", shared.refuses())
+    if why:
+        print_findings([said("GPU984", case, severity="warning", address=address, trouble=why)], sys.stderr)
     return None if trouble else shared
 
 

@@ -9,6 +9,7 @@ said: jobs of pull requests get a login that reads.
 """
 
 import datetime
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import wait
 from functools import partial
@@ -27,7 +28,7 @@ AT_ONCE = 500
 FOLDERS = ("file", "local")
 PATIENCE = {"max_retries": 2, "retry_timeout": datetime.timedelta(seconds=SECONDS / 2)}
 PROBE = "gpustack"
-"""A name that is asked for to see whether anybody answers."""
+"""A name that is asked for to see whether anybody answers; names of what is put to see whether that works begin so."""
 RENDERS = ("cdk8s", "constructs", "jsii", "jsonschema-rs", "msgspec", "promql-parser", "pydantic", "ruamel.yaml")
 """Distributions that a render is made with: machines that have others share nothing."""
 
@@ -38,7 +39,7 @@ class Shared:
     """The store at ADDRESS, such as s3://bucket/folder; `writes`: what is new goes there too (cache.py asks)."""
 
     def __init__(self, address: str, writes: bool = False) -> None:
-        self.address, self.writes = address.rstrip("/"), writes
+        self.address, self.writes = address, writes
 
     def __reduce__(self) -> tuple[Any, ...]:
         return (Shared, (self.address, self.writes))
@@ -53,9 +54,18 @@ class Shared:
         except ValueError as error:
             raise InputError(said("GPU981", address=self.address, reason=error)) from None
         except Exception as error:  # noqa: BLE001 - each kind of store has errors of its own
-            return " ".join(f"{type(error).__name__}: {error}".split())[:200]
+            return plainly(error)
         if self.address.partition("://")[0] in FOLDERS and of_work_tree(root):
             return "it is in the work tree, where a pull request can put entries"
+        return ""
+
+    def refuses(self) -> str:
+        """Why nothing that is new can go there, "" where it can; from then on nobody tries where it can't."""
+        try:
+            self._within(partial(self._put, {f"{PROBE}-{time.time_ns() % 64}": b""}))
+        except Exception as error:  # noqa: BLE001 - as above
+            self.writes = False
+            return plainly(error)
         return ""
 
     def read(self, names: Iterable[str]) -> dict[str, bytes]:
@@ -96,6 +106,8 @@ class Shared:
         """fsspec's file system for the address, which keeps one for each process, and how paths of ours begin there."""
         import fsspec
 
+        if not self.address.partition("://")[2].strip("/"):
+            raise ValueError("it names no bucket and no folder")
         if self.address.partition("://")[0] in FOLDERS:
             system, root = fsspec.core.url_to_fs(self.address, auto_mkdir=True)
         else:
@@ -119,6 +131,11 @@ class Shared:
     def _put(self, contents: Mapping[str, bytes]) -> None:
         system, root = self._system()
         system.pipe({f"{root}/{name}": data for name, data in contents.items()})
+
+
+def plainly(error: Exception) -> str:
+    """ERROR in a line."""
+    return " ".join(f"{type(error).__name__}: {error}".split())[:200]
 
 
 def made_with() -> str:

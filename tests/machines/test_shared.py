@@ -119,11 +119,17 @@ def answering(status: int | None) -> Iterator[str]:
 def test_a_store_that_takes_nothing(
     machines: Machines, alone: dict[str, bytes], store: dict[str, str], status: int
 ) -> None:
-    """One that is full, or that this login may not write to, changes nothing of the render."""
+    """One that is full, or that this login may not write to, changes nothing of the render. Whoever is to fill it is
+    told once, and not handed to Dask's workers, whose results nobody would find; who only reads isn't.
+    """
     with answering(status) as address:
         machine = machines(**{**store, "AWS_ENDPOINT_URL": address})
         ran = machine.run("render")
-    assert (ran.code, ran.err, machine.dist) == (0, "", alone)
+        asked = machine.run("check", "--executor", "dask://127.0.0.1:1")
+        quiet = machine.run("check", env={"GPUSTACK_CACHE_WRITE": ""})
+    assert (ran.code, ran.err.count("warning"), machine.dist) == (0, 1, alone)
+    assert "GPU984: the shared cache s3://bucket/cache takes nothing: " in ran.err
+    assert (asked.code, "GPU985" in asked.err, quiet.err) == (4, True, "")
 
 
 PATIENCE = "import sys; from gpustack.compiler import shared; shared.SECONDS = 1.0\nfrom gpustack.cli import main\n"
@@ -142,12 +148,22 @@ def test_nobody_waits_for_a_store(machines: Machines, alone: dict[str, bytes], s
     assert (ran.code, ran.err.count("GPU984"), gone.dist) == (0, 1, alone)
 
 
-def test_an_address_that_nothing_reads_is_refused(machines: Machines) -> None:
-    """It is an error of whoever set it, so it isn't passed over; nothing is rendered."""
-    machine = machines(GPUSTACK_CACHE="what://bucket")
+@pytest.mark.parametrize("address", ["what://bucket", "s3://", "file://", "file:///", "memory://"])
+def test_an_address_that_nothing_reads_is_refused(machines: Machines, address: str) -> None:
+    """It is an error of whoever set it, so it isn't passed over; nothing is rendered. One that ends where a variable
+    was empty names no bucket and no folder, and isn't taken for a folder of the work tree.
+    """
+    machine = machines(GPUSTACK_CACHE=address)
     ran = machine.run("render")
     assert (ran.code, machine.dist) == (4, {}), ran.err
-    assert "GPU981: GPUSTACK_CACHE=what://bucket can't be used" in ran.err
+    assert f"GPU981: GPUSTACK_CACHE={address} can't be used" in ran.err
+
+
+def test_a_store_of_one_process(machines: Machines, alone: dict[str, bytes]) -> None:
+    """memory:// is there to try things with: nothing outlives the process, and no file is another."""
+    machine = machines(GPUSTACK_CACHE="memory://x", GPUSTACK_CACHE_WRITE="1")
+    ran = machine.run("render")
+    assert (ran.code, ran.err, machine.dist) == (0, "", alone)
 
 
 def test_what_is_not_installed_is_named(machines: Machines) -> None:

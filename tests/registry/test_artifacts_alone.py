@@ -97,8 +97,13 @@ def test_what_is_pushed_is_what_the_index_says(fleet: Project, host: str) -> Non
 
 
 def test_only_what_was_reviewed_is_pushed(fleet: Project, host: str) -> None:
-    """A policy that renders to something else than the index says, and an index that was edited, are refused."""
+    """A policy that renders to something else than the index says, and an index that was edited, are refused; check
+    names the index, and doesn't say of a cluster that has one that it was never rendered.
+    """
     fleet.policy("one", gitops=gitops(host, "one"), dcgmExporter={"enabled": True})
+    fleet.policy("four", gitops=gitops(host, "four"))
+    assert fleet.run("check").out == "never rendered: four (4 files)\nstale: dist/.index/one.json\n"
+    (fleet.folder / "policies/four.yaml").unlink()
     ran = fleet.run("push", "one", "--dry-run", env=GIT)
     assert ran.code == 3
     assert "dist/.index/one.json has another digest than what the policies render to" in ran.err
