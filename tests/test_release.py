@@ -11,6 +11,9 @@ import zipfile
 from pathlib import Path
 
 import pytest
+from jsonschema import Draft7Validator
+from referencing import Registry, Resource
+from referencing.jsonschema import DRAFT7
 
 from gpustack import __version__
 from tests.project import ROOT
@@ -53,8 +56,20 @@ def test_checksums(release: Path) -> None:
     assert listed == {name: hashlib.sha256((release / name).read_bytes()).hexdigest() for name in files}
 
 
+def valid(document: str) -> bool:
+    """Whether DOCUMENT is CycloneDX 1.6, by the standard's own schemas."""
+    (folder,) = PYTHON.parents[1].glob("lib/python*/site-packages/cyclonedx/schema/_res")
+    read = [json.loads(path.read_text("utf-8")) for path in folder.glob("*.schema.json")]
+    known = {one["$id"]: Resource.from_contents(one, default_specification=DRAFT7) for one in read if "$id" in one}
+    whole = json.loads((folder / "bom-1.6.SNAPSHOT.schema.json").read_text("utf-8"))
+    checker = Draft7Validator(whole, registry=Registry().with_resources(known.items()))
+    assert not checker.is_valid({**json.loads(document), "components": [{"name": "no type"}]})
+    return checker.is_valid(json.loads(document))
+
+
 def test_parts(release: Path) -> None:
-    """The list of parts has each package that is pinned, with all of its hashes."""
+    """The list of parts has each package that is pinned, with all of its hashes, and is valid CycloneDX."""
+    assert valid((release / "sbom.cdx.json").read_text())
     parts = {
         (each["name"], each["version"]): {one["content"] for one in each["hashes"]}
         for each in json.loads((release / "sbom.cdx.json").read_text())["components"]
@@ -67,13 +82,34 @@ def test_parts(release: Path) -> None:
     }
 
 
+def test_parts_of_the_image() -> None:
+    """Debian's packages are named as tools ask for them, an epoch and a plus in the version included."""
+    listed = f"{'a' * 64}  libc6_2.36-9+deb12u14_amd64.deb\n{'b' * 64}  perl_1%3a5.36.0-7_all.deb\n"
+    code = (
+        "import sys; from tools import release; print(release.bill('x', release.of_system(sys.argv[1], 'debian'), 0))"
+    )
+    made = subprocess.run([PYTHON, "-c", code, listed], cwd=ROOT, check=True, capture_output=True, text=True).stdout
+    assert [
+        (part["purl"], part["version"], part["hashes"][0]["content"]) for part in json.loads(made)["components"]
+    ] == [
+        ("pkg:deb/debian/libc6@2.36-9%2Bdeb12u14?arch=amd64", "2.36-9+deb12u14", "a" * 64),
+        ("pkg:deb/debian/perl@1:5.36.0-7?arch=all", "1:5.36.0-7", "b" * 64),
+    ]
+    assert valid(made)
+
+
 def test_provenance(release: Path) -> None:
-    """The statement names the commit, and the packages by their digests."""
+    """The statement names the commit, and the packages by their digests. What a statement says it is, how it was built
+    and by whom are URIs, as in-toto and SLSA's provenance want them.
+    """
     statement = json.loads((release / "provenance.json").read_text())
     commit = subprocess.run(["git", "rev-parse", "HEAD"], cwd=ROOT, check=True, capture_output=True, text=True).stdout
     assert {"gitCommit": commit.strip()} in [
         each["digest"] for each in statement["predicate"]["buildDefinition"]["resolvedDependencies"]
     ]
+    build, run = statement["predicate"]["buildDefinition"], statement["predicate"]["runDetails"]
+    for uri in (statement["_type"], statement["predicateType"], build["buildType"], run["builder"]["id"]):
+        assert re.fullmatch(r"(https|urn):[\w.:/-]+", uri), uri
     (wheel,) = release.glob("*.whl")
     assert {"name": wheel.name, "digest": {"sha256": hashlib.sha256(wheel.read_bytes()).hexdigest()}} in statement[
         "subject"

@@ -8,6 +8,7 @@ Times are that of the commit, and archives are stored in order.
     gpustack_gitops-VERSION*.whl, .tar.gz   the wheel and the sources
     sbom.cdx.json                           what the wheel runs on, with hashes (CycloneDX 1.6)
     image/                                  the reconciler's image as an OCI layout, made without a container engine
+    image.cdx.json                          what is in that image
     provenance.json                         of which commit all of this was made (in-toto statement, SLSA provenance
                                             v1); unsigned: the workflow that publishes signs it
     SHA256SUMS
@@ -25,16 +26,18 @@ import hashlib
 import io
 import json
 import os
+import platform
 import re
 import shutil
 import subprocess
 import sys
 import tarfile
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote, unquote
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
@@ -79,23 +82,42 @@ def pins(text: str) -> Iterator[tuple[str, str, list[str]]]:
         yield found
 
 
-def bill(when: int) -> str:
-    """What the wheel runs on, as a CycloneDX document without a serial number of its own."""
+def of_python(requirements: str) -> Iterator[tuple[str, list[str]]]:
+    """The packages of the file of requirements REQUIREMENTS, as addresses of packages, and their hashes."""
+    for name, version, hashes in pins((ROOT / "requirements" / requirements).read_text("utf-8")):
+        yield f"pkg:pypi/{name.lower()}@{version}", hashes
+
+
+def of_system(listed: str, system: str) -> Iterator[tuple[str, list[str]]]:
+    """The same of packages for Debian, or a SYSTEM made of it, that `sha256sum` has LISTED by their files' names."""
+    for line in listed.splitlines():
+        digest, file = line.split()
+        name, version, architecture = unquote(file.removesuffix(".deb")).split("_")
+        yield f"pkg:deb/{system}/{name}@{quote(version)}?arch={architecture}", [digest]
+
+
+def bill(what: str, parts: Iterable[tuple[str, list[str]]], when: int) -> str:
+    """The PARTS of WHAT, as a CycloneDX document without a serial number of its own."""
     from cyclonedx.model import HashAlgorithm, HashType
     from cyclonedx.model.bom import Bom
     from cyclonedx.model.component import Component, ComponentType
     from cyclonedx.output.json import JsonV1Dot6
     from packageurl import PackageURL
 
-    def component(name: str, version: str, hashes: list[str]) -> Component:
-        url = PackageURL("pypi", name=name.lower(), version=version)
+    def component(address: str, hashes: list[str]) -> Component:
+        url = PackageURL.from_string(address)
         digests = [HashType(alg=HashAlgorithm.SHA_256, content=each) for each in hashes]
         return Component(
-            name=name, version=version, type=ComponentType.LIBRARY, purl=url, bom_ref=str(url), hashes=digests
+            name=url.name,
+            version=url.version,
+            type=ComponentType.LIBRARY,
+            purl=url,
+            bom_ref=str(url),
+            hashes=digests,
         )
 
-    whole = Component(name=NAME, version=__version__, type=ComponentType.APPLICATION, bom_ref=NAME)
-    needed = [component(*pin) for pin in pins((ROOT / "requirements/runtime.txt").read_text("utf-8"))]
+    whole = Component(name=what, version=__version__, type=ComponentType.APPLICATION, bom_ref=what)
+    needed = [component(*part) for part in parts]
     made = Bom(components=needed)
     made.metadata.component = whole
     made.metadata.timestamp = datetime.fromtimestamp(when, UTC)
@@ -182,7 +204,7 @@ def provenance(files: dict[str, str]) -> str:
         "predicateType": "https://slsa.dev/provenance/v1",
         "predicate": {
             "buildDefinition": {
-                "buildType": "docs/releases.md#make-release",
+                "buildType": "urn:gpustack:make-release:1",  # docs/making-a-release.md
                 "externalParameters": {"version": __version__},
                 "resolvedDependencies": [
                     {"name": NAME, "digest": {"gitCommit": git("rev-parse", "HEAD")}},
@@ -192,7 +214,7 @@ def provenance(files: dict[str, str]) -> str:
                     ),
                 ],
             },
-            "runDetails": {"builder": {"id": os.environ.get("BUILDER", "nobody vouches for this build")}},
+            "runDetails": {"builder": {"id": os.environ.get("BUILDER", "urn:gpustack:nobody-vouches-for-this")}},
         },
     }
     return json.dumps(statement, indent=1, sort_keys=True) + "\n"
@@ -217,10 +239,13 @@ def main() -> int:
     shutil.rmtree(options.out, ignore_errors=True)
     options.out.mkdir(parents=True)
     packages(options.out, when)
-    (options.out / "sbom.cdx.json").write_text(bill(when), "utf-8")
+    (options.out / "sbom.cdx.json").write_text(bill(NAME, of_python("runtime.txt"), when), "utf-8")
     if options.image:
         with tempfile.TemporaryDirectory() as work:
             image(options.out / "image", image_root.build(Path(work)), when)
+        listed = (options.out / "image-packages.sha256").read_text("utf-8")
+        parts = [*of_python("reconciler.txt"), *of_system(listed, platform.freedesktop_os_release()["ID"])]
+        (options.out / "image.cdx.json").write_text(bill("gpustack-reconciler", parts, when), "utf-8")
     (options.out / "provenance.json").write_text(provenance(digests(options.out)), "utf-8")
     sums = "".join(f"{digest}  {name}\n" for name, digest in digests(options.out).items())
     (options.out / "SHA256SUMS").write_text(sums, "utf-8")

@@ -46,6 +46,13 @@ def test_drivers(text: str, version: str | None) -> None:
     assert found(DRIVER, text) == ([{"currentValue": version}] if version else [])
 
 
+def test_tags_of_driver_images() -> None:
+    """The version alone is proposed, as policies have it; tags of other systems, and of no driver, aren't."""
+    extract = RENOVATE["customManagers"][1]["extractVersionTemplate"]
+    tags = ["595.91.07-ubuntu22.04", "595.91.07-rhel9.4", "595.91.07-ubuntu22.04-arm64", "595-5.15.0-1-ubuntu22.04"]
+    assert [found(extract, tag) for tag in tags] == [[{"version": "595.91.07"}], [], [], []]
+
+
 def test_images() -> None:
     """With a tag, with both, with a registry's port; a name without a registry is left to whoever knows it."""
     digest, exporter = f"sha256:{'a' * 64}", "nvcr.io/nvidia/k8s/dcgm-exporter"
