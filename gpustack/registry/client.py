@@ -115,7 +115,7 @@ class Client:
         """What the repository of IMAGE has there."""
         answer = self._ask(image, "GET", f"{image.base}/{what}", headers)
         if answer.status == 404:
-            raise missing(image)
+            raise missing(image, what.partition("blobs/")[2])
         self._expect(image, answer, {200})
         return answer
 

@@ -28,9 +28,9 @@ def misled(error: Exception) -> InputError:
     return InputError(TEXTS.finding("GPU972", said=said))
 
 
-def missing(image: Reference) -> InputError:
-    """The error for an image that isn't there."""
-    return InputError(TEXTS.finding("GPU962", image=image))
+def missing(image: Reference, part: str) -> InputError:
+    """The error for an IMAGE that isn't there, or a PART of it: a digest."""
+    return InputError(TEXTS.finding("GPU962", "part" if part else "image", image=image, part=part))
 
 
 def refused(image: Reference, login: Login | None) -> InputError:

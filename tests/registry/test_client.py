@@ -130,6 +130,13 @@ def test_not_there(registry: Registry) -> None:
     assert refusal(caught.value) == "GPU962"
 
 
+def test_a_part_is_not_there(registry: Registry) -> None:
+    """A layer that somebody deleted is named by its digest; the image's name and tag may be as they should."""
+    with client() as asking, pytest.raises(InputError) as caught:
+        asking.blob(named(registry), digest_of(b"deleted"))
+    assert f"has no {digest_of(b'deleted')} in its registry" in caught.value.findings[0].what
+
+
 def test_a_token(registry: Registry) -> None:
     """The token service gets the login, the registry the token alone, and the token serves further requests."""
     registry.index("nvidia/driver", "1")
