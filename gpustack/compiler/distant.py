@@ -11,6 +11,7 @@ then isn't computed again. Scheduler and workers do what whoever reaches them sa
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import functools
 import logging
@@ -36,6 +37,8 @@ SCHEMES = {"dask": "tcp", "dask+tls": "tls"}
 """How an address begins here, and how Dask's own does."""
 WAIT = "20s"
 """For the scheduler's first answer."""
+ALONE = 300.0
+"""Seconds for which a scheduler may be without workers: those of a cluster that begins with none come in minutes."""
 PARTS = 8
 """Pieces of work for each worker: one that is slow, or dies, holds up one of them."""
 RETRIES = 2
@@ -66,6 +69,11 @@ def mapped(scheduler: str, function: Callable[[T], R], items: Sequence[T]) -> It
             parts = [items[start : start + size] for start in range(0, len(items), size)]
             run = functools.partial(_work, function, carried)
             for future in client.map(run, parts, pure=False, retries=RETRIES):
+                while not future.done():
+                    with contextlib.suppress(TimeoutError):
+                        future.result(timeout=ALONE)
+                    if not future.done() and not client.scheduler_info(n_workers=-1)["workers"]:
+                        raise TimeoutError(f"no worker in {ALONE:.0f} s")  # Dask itself would wait for ever
                 yield from future.result()
     except GpustackError:
         raise

@@ -93,6 +93,25 @@ def test_a_scheduler_that_goes_away(
     assert asking.dist == alone
 
 
+IMPATIENT = "import sys; from gpustack.compiler import distant; distant.ALONE = 2.0\nfrom gpustack.cli import main\n"
+
+
+def test_no_worker_comes(
+    machines: Machines, alone: dict[str, bytes], shared: dict[str, str], scheduler: str, tmp_path: Path
+) -> None:
+    """A scheduler that never gets a worker is a clear end: Dask would wait for ever. One that comes late is used."""
+    asking = machines(**shared)
+    ran = code_in(asking, f"{IMPATIENT}sys.exit(main(['render', '--executor', '{scheduler}']))")
+    assert (ran.code, asking.dist) == (5, {}), ran.err
+    assert f"GPU982: {scheduler} did not compile the stacks: TimeoutError: no worker in 2 s" in ran.err
+    words = [str(FLEET), "-m", "gpustack", "render", "--today", TODAY, "--executor", scheduler]
+    program = subprocess.Popen(words, cwd=asking.folder, env=asking.environment(NO_NODE), stderr=subprocess.PIPE)
+    time.sleep(3)
+    with working(tmp_path, scheduler, 1):
+        _, err = program.communicate(timeout=120)
+    assert (program.returncode, asking.dist) == (0, alone), err
+
+
 def test_nobody_there(machines: Machines, shared: dict[str, str]) -> None:
     """No scheduler at that address: a clear end."""
     asking, nowhere = machines(**shared), f"dask://127.0.0.1:{free_port()}"
