@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+import shlex
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ from typing import Any
 import pytest
 import yaml
 
+from gpustack.cli import parser_for
 from gpustack.compiler.cache import Store, own_digest
 from gpustack.compiler.stack import compile_stack
 from gpustack.policy.loading.load import load, spec_key
@@ -90,6 +92,25 @@ def test_links_lead_somewhere(page: Path) -> None:
     """A link to a file in the repository names one that exists."""
     for target in re.findall(r"\]\((?!https?:|#)([^)#]+)", page.read_text(encoding="utf-8")):
         assert (page.parent / target).exists(), f"{page.name}: {target}"
+
+
+COMMAND = re.compile(r"^ *(?:- run: |\$ )?(?:[A-Z_]+=\S+ )*(?:ci/|\.venv/bin/)?gpustack +([a-z].*)", re.MULTILINE)
+"""A line of a block that starts the program."""
+
+
+def test_commands_are_understood() -> None:
+    """Each line in a block of a page that starts gpustack has words and options that the verb takes."""
+    lines = [
+        (page.name, found[1])
+        for page in PAGES
+        for block in re.findall(r"^```[a-z]*\n(.*?)^```", page.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+        for found in COMMAND.finditer(block.replace("\\\n", " "))
+    ]
+    assert len(lines) > 80
+    for page, line in lines:
+        words = shlex.split(re.split(r" (?:[|&;<>]|2>)", line)[0], comments=True)
+        if words[0] != "help":
+            assert parser_for(words[0]).parse_args(words).verb == words[0], f"{page}: {line}"
 
 
 def texts(tree: ast.Module) -> Iterator[str]:

@@ -138,18 +138,27 @@ def test_combinations(spec: dict[str, Any], _place: tuple[str | int, ...], _word
 
 
 def test_known_values_are_offered() -> None:
-    """Editors offer the platforms and products that the catalogue knows; any other text is taken too."""
-    one = {"name": "a", "gpuProduct": "NVIDIA-H900"}
+    """Editors offer the releases, versions, platforms, systems and products that the catalogue knows; any other text of
+    their form is taken too.
+    """
+    one = {"name": "a", "gpuProduct": "NVIDIA-H900", "os": "sles15.6"}
     taken: list[dict[str, Any]] = [
         {"cluster": {"platform": "generic"}},
-        {"cluster": {"platform": "of-ours"}},
+        {"cluster": {"platform": "of-ours", "kubernetesVersion": "v1.34.1-eks-113cf36"}},
+        {"release": "v99.9.9"},
         {"nodePools": [one]},
     ]
     assert all(validator().is_valid(document(**spec)) for spec in taken)
     found = export()["$defs"]
     offered = found["ClusterFacts"]["properties"]["platform"]["anyOf"][0]
     assert {"generic", "gke-cos", "eks-al2023"} <= set(offered["enum"])
-    assert "NVIDIA-H100-80GB-HBM3" in found["NodePool"]["properties"]["gpuProduct"]["anyOf"][0]["enum"]
+    for section, field, value in (
+        ("PolicySpec", "release", "v26.7.0"),
+        ("ClusterFacts", "kubernetesVersion", "1.34"),
+        ("NodePool", "os", "ubuntu24.04"),
+        ("NodePool", "gpuProduct", "NVIDIA-H100-80GB-HBM3"),
+    ):
+        assert value in found[section]["properties"][field]["anyOf"][0]["enum"]
 
 
 def test_unknown_annotation() -> None:

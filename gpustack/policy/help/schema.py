@@ -22,7 +22,7 @@ from typing import Any
 from annotated_types import Ge, Le, MinLen
 from pydantic.fields import FieldInfo
 
-from gpustack.catalog import alerts, gpus, platforms
+from gpustack.catalog import alerts, gpus, kubernetes, oses, platforms, releases
 from gpustack.model import INT32
 
 from ..language.base import Section
@@ -37,7 +37,14 @@ Schema = dict[str, Any]
 NULL = {"type": "null"}
 TYPES = {bool: "boolean", int: "integer", str: "string"}
 KINDS = ["ClusterPolicy", "PolicyLayer", "PolicyChange"]
-SUGGESTED = {"platform": platforms.names, "gpuProduct": gpus.products, "alert": alerts.names}
+SUGGESTED = {
+    "release": releases.names,
+    "kubernetesVersion": lambda: list(kubernetes.MINORS),
+    "platform": platforms.names,
+    "os": oses.os_names,
+    "gpuProduct": gpus.products,
+    "alert": alerts.names,
+}
 """Fields that take any text, and the values that are known, for editors to offer."""
 EXTENDS: Schema = {
     "description": "Names of layers (files below layers/) to build on, the most general first. Absent: none.",
