@@ -120,8 +120,8 @@ def place(fresh: Path, folder: Path) -> None:
 
 def render(folder: Path, options: argparse.Namespace) -> int:
     """Render the new policies of FOLDER; returns how many files that are, the index of each cluster included."""
-    with common.store(options) as store:
-        root = folder.resolve()
+    root = folder.resolve()
+    with contextlib.chdir(root), common.store(options) as store:  # the work tree is the new folder, not where it lies
         project = fleet.Project(root, root / options.out, store, options.jobs, options.today)
         outcome = fleet.render(project, policy_files(root / common.POLICIES, common.POLICIES), prune=False)
     return sum(len(change.written) + 1 for change in outcome.changes)

@@ -47,6 +47,13 @@ def test_it_passes_as_created(project: Project, ci: str) -> None:
     assert not re.search(rb"@[A-Z]+@", b"".join(made.tree(made.folder).values()))
 
 
+def test_in_a_home_folder(project: Project) -> None:
+    """Whoever stands in a folder that is no clone and has the cache below it is told of no cache in the work tree."""
+    ran = project.run("init", "new", env={"GPUSTACK_CACHE": None, "XDG_CACHE_HOME": str(project.folder / ".cache")})
+    assert (ran.code, ran.err) == (0, "")
+    assert (project.folder / ".cache/gpustack").is_dir()
+
+
 def test_the_base_layer_fits_any_platform(new: Project) -> None:
     """A policy for OpenShift, whose nodes run CRI-O, extends the base layer as it is."""
     cluster = {"platform": "openshift", "kubernetesVersion": "1.31", "openshift": {"version": "4.18.22"}}
