@@ -7,6 +7,7 @@ import re
 from pathlib import Path
 
 import pytest
+import yaml
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs/editors-and-ci.md").read_text()
@@ -63,8 +64,13 @@ def test_images() -> None:
 
 
 def test_files() -> None:
-    """Renovate looks at policies, layers and changes, and at no rendered file."""
+    """Renovate looks at policies, layers and changes, and at no rendered file; neither bot takes pinned packages apart,
+    which were tested together.
+    """
     pattern = RENOVATE["customManagers"][0]["managerFilePatterns"][0].strip("/")
     assert re.search(pattern, "policies/layers/base.yaml")
     assert re.search(pattern, "policies/a.yml")
     assert not re.search(pattern, "dist/a/base/namespace.yaml")
+    assert RENOVATE["pip_requirements"] == {"enabled": False}
+    dependabot = yaml.safe_load(PAGE.rpartition("```\nversion: 2")[2].partition("```")[0])
+    assert [each["package-ecosystem"] for each in dependabot["updates"]] == ["github-actions"]

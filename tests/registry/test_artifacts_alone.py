@@ -60,7 +60,7 @@ def index(project: Project, name: str) -> dict[str, Any]:
 
 def test_git_has_an_index_and_no_manifests(fleet: Project) -> None:
     """The digest, the number of objects and the release; the engine's own objects are files as ever. A second render
-    writes nothing, and doesn't even look at a stack; check agrees.
+    writes nothing, and doesn't even look at a stack; check agrees. Whoever needs files gets them elsewhere.
     """
     assert not (fleet.dist / "one").exists()
     assert (fleet.dist / ".gitops/flux/one").is_dir()
@@ -72,6 +72,8 @@ def test_git_has_an_index_and_no_manifests(fleet: Project) -> None:
     assert fleet.run("check").code == 0
     with mock.patch("gpustack.compiler.fleet.rendered", side_effect=AssertionError("looked at a stack")):
         assert fleet.run("render", "--jobs", "1").code == 0
+    assert fleet.run("render", "one", "--own-version", "--out", "../files").code == 0
+    assert len([*(fleet.folder / "../files/one").rglob("*.yaml")]) == listed["artifact"]["objects"]
 
 
 def test_what_is_pushed_is_what_the_index_says(fleet: Project, host: str) -> None:
