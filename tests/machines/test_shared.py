@@ -7,6 +7,7 @@ from __future__ import annotations
 import http.server
 import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -47,6 +48,16 @@ def test_what_one_machine_computed_no_other_does(
     values = "{name.split('/')[3] for name in fs.find('bucket/cache') if '/gpustack-' not in name}"
     kinds = code_in(first, f"{listing}print({values})").out
     assert eval(kinds) == {"stack", "component"}  # noqa: S307 - what the line above printed
+
+
+def test_two_that_write_at_once(machines: Machines, alone: dict[str, bytes], store: dict[str, str]) -> None:
+    """Both put the same entries there at the same time; a third, which couldn't compile anything, finds all of them."""
+    both = [machines(**store), machines(**store)]
+    with ThreadPoolExecutor() as pool:
+        assert [ran.code for ran in pool.map(lambda machine: machine.run("render", "--jobs", "1"), both)] == [0, 0]
+    third = machines(**store, **NO_NODE)
+    assert third.run("render").code == 0
+    assert both[0].dist == both[1].dist == third.dist == alone
 
 
 @pytest.mark.parametrize("how", ["cut", "empty", "swapped", "flipped"])
