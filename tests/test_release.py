@@ -127,11 +127,14 @@ def test_the_wheel_is_whole(release: Path) -> None:
 
 
 def test_of_a_commit(tmp_path: Path) -> None:
-    """Files that differ from the commit are no release: it is refused with their names."""
+    """Files that differ from the commit, or that it hasn't and the wheel would have, are no release: it is refused with
+    their names.
+    """
     subprocess.run(["git", "clone", "-q", str(ROOT), str(tmp_path / "clone")], check=True)
     (tmp_path / "clone/NOTICE").write_text("other")
+    (tmp_path / "clone/gpustack/more.py").touch()
     done = subprocess.run(
         [PYTHON, "tools/release.py"], cwd=tmp_path / "clone", capture_output=True, text=True, check=False
     )
     assert done.returncode == 4
-    assert "NOTICE" in done.stderr
+    assert {"NOTICE", "gpustack/more.py"} <= {*done.stderr.split()}
