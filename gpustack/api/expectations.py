@@ -75,9 +75,10 @@ class Nodes(msgspec.Struct, kw_only=True, frozen=True, omit_defaults=True):
 
 
 class Expectation(msgspec.Struct, kw_only=True, frozen=True, omit_defaults=True):
-    """What a cluster is to be: its stack's namespace, its pools, what is rendered."""
+    """What a cluster is to be: its stack's namespace, its minor version of Kubernetes, its pools, what is rendered."""
 
     namespace: str
+    kubernetes: str = ""
     pools: list[Nodes] = []
     rendered: list[Body] = []
 

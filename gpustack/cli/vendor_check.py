@@ -55,6 +55,8 @@ def text(found: Vendor) -> Iterator[str]:
         if changes:
             yield from ("", f"{title}:")
             yield from (f"  {row(change)}" for change in changes)
+    if found.missing:
+        yield from ("", "The archive lacks:", *(f"  {part}" for part in found.missing))
     if found.unknown:
         yield from ("", "Values that templates read and no name here stands for:")
         yield from (f"  {path}" for path in found.unknown)

@@ -8,6 +8,7 @@ import msgspec
 
 from ..api import keys
 from ..api.expectations import Expectation, Nodes
+from ..catalog import kubernetes
 from ..model import Body
 from .autoscaling import startup_taints
 from .pool import Pool
@@ -27,8 +28,9 @@ class Expected(Expectation, kw_only=True, frozen=True):
 
 def expectation(cluster: Cluster, rendered: Sequence[Body]) -> Expectation:
     """What CLUSTER is to be, with what it is RENDERED to."""
-    pools = [*map(nodes, cluster.pools)]
-    return Expectation(namespace=cluster.spec.cluster.namespace, pools=pools, rendered=[*rendered])
+    pools, facts = [*map(nodes, cluster.pools)], cluster.spec.cluster
+    version = kubernetes.minor(facts.kubernetesVersion)
+    return Expectation(namespace=facts.namespace, kubernetes=version, pools=pools, rendered=[*rendered])
 
 
 def nodes(pool: Pool) -> Nodes:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from ..api import keys
-from ..api.expectations import kind_of
+from ..api.expectations import Expectation, kind_of
 from ..api.objects import Taint
 from ..api.taints import excluded, kept_away, required_terms, tolerations_of
 from ..model import MONITORS, RULES, Body, Path, dotted, few
@@ -30,6 +30,17 @@ def of_kinds(state: State) -> Iterator[Hit]:
     for kind, why in state.unread.items():
         where = f" in {kind.namespace}" if kind.namespace else ""
         yield Hit("LIV001", f"{kind.plural}{where} can't be listed: {why}")
+
+
+def of_server(expected: Expectation, state: State) -> Iterator[Hit]:
+    """Another version of Kubernetes than that which the policy says."""
+    if "error" in state.server:
+        yield Hit("LIV001", f"the API server's version can't be read: {state.server['error']}")
+    elif expected.kubernetes and state.version not in {"", expected.kubernetes}:
+        whole = str(state.server.get("gitVersion"))
+        does = "has" if whole.startswith(f"v{state.version}.") else "emulates"
+        what = f"the API server {does} {state.version} ({whole}); the policy says {expected.kubernetes}"
+        yield Hit("LIV105", what, path="spec.cluster.kubernetesVersion")
 
 
 def unseen(state: State) -> Iterator[Hit]:

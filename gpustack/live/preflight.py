@@ -22,7 +22,7 @@ from ..policy.language.driver import DriverSettings
 from ..policy.language.spec import ClusterPolicySpec
 from . import nodes
 from .nodes import Hit
-from .objects import OPERATOR, is_operator, of_kinds, repelled
+from .objects import OPERATOR, is_operator, of_kinds, of_server, repelled
 from .state import State, called, labels, name_of
 from .verify import folded, texts
 from .why import NAMED
@@ -51,7 +51,8 @@ def preflight(
 ) -> list[Finding]:
     """What stands against the policy on the nodes of STATE, the worst first. BROUGHT is what commands and nvidia-smi
     printed, by the node's name; of nvidia-smi another name will do. COUNTS: what holds today."""
-    hits = [*of_kinds(state), *_operators(state), *_others(expected, state), *_admitted(expected, state)]
+    hits = [*of_kinds(state), *of_server(expected, state), *_operators(state)]
+    hits += [*_others(expected, state), *_admitted(expected, state)]
     seen: list[Seen] = []
     modules = {labels(body).get(NFD_NODE): _modules(body) for body in state.of("NodeFeature")}
     for node in state.of("Node"):

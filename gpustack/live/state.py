@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -12,7 +13,7 @@ from ..model import Body
 
 if TYPE_CHECKING:
     from ..reconciler.shell import cluster as api
-    from ..reconciler.shell.cluster import Cluster
+    from ..reconciler.shell.client import Client
 
 
 def raw(kind: Kind) -> api.Kind[Any]:
@@ -34,6 +35,8 @@ class State:
     """What containers of pods printed, by the pod's name, where files have that."""
     prometheus: Mapping[str, Any] = field(default_factory=dict)
     """What a Prometheus said: groups of `rules`, targets that are `up` by job, or the `error`. Empty: nobody asked."""
+    server: Mapping[str, Any] = field(default_factory=dict)
+    """What the API server says of its version, or the `error`. Empty: nobody asked."""
     settled: set[tuple[Kind, tuple[str, str]]] = field(default_factory=set)
     """Objects that an apply would leave as they are, as the API server says, however they look."""
 
@@ -46,6 +49,15 @@ class State:
             text = f"{each.get('reason')} {each.get('note') or each.get('message')}"
             said.setdefault((name_of(each)[0], about), []).append(text)
         return said
+
+    @property
+    def version(self) -> str:
+        """The version of Kubernetes by which the API server acts, as 1.36: that which it emulates, else its own, behind
+        which clouds write a plus; "" where it isn't known."""
+        emulated = [self.server.get(key) for key in ("emulationMajor", "emulationMinor")]
+        said = emulated if all(emulated) else [self.server.get(key) for key in ("major", "minor")]
+        found = re.fullmatch(r"(\d+\.\d+)\+?", ".".join(map(str, said)))
+        return found[1] if found else ""
 
     def of(self, kind: str, namespace: str | None = None) -> Iterator[Body]:
         """The objects of a kind, of any version; in NAMESPACE, or in all."""
@@ -81,11 +93,15 @@ def name_of(body: Body) -> tuple[str, str]:
     return str(body["metadata"].get("namespace") or ""), str(body["metadata"]["name"])
 
 
-async def look(cluster: Cluster, kinds: Sequence[Kind]) -> State:
+async def look(cluster: Client, kinds: Sequence[Kind]) -> State:
     """List KINDS in CLUSTER. What one may not list, and what the cluster doesn't know, is noted."""
     from ..reconciler.shell import cluster as api
 
     state = State()
+    try:
+        state.server = await cluster.version()
+    except api.ApiError as error:
+        state.server = {"error": str(error)}
     for each in kinds:
         try:
             bodies = (await cluster.list(raw(each), api.Selection(namespace=each.namespace))).items
@@ -103,6 +119,8 @@ def of_files(bodies: Iterable[Mapping[str, Any]]) -> State:
     """What the objects BODIES of a dump tell. Kinds that no object is of count as not looked at."""
     state = State()
     for body in bodies:
+        if isinstance(body.get("serverVersion"), dict):
+            state.server = body["serverVersion"]
         metadata = body.get("metadata")
         if isinstance(metadata, dict) and isinstance(metadata.get("name"), str):
             state.objects.setdefault(kind_of(dict(body)), {})[name_of(dict(body))] = dict(body)

@@ -26,7 +26,8 @@ def texts(of: str = "verify") -> Any:
 
 def verify(expected: Expectation, state: State) -> list[Finding]:
     """What is amiss, the worst first; the same of many nodes is one finding."""
-    hits = [*objects.of_kinds(state), *objects.unseen(state), *objects.drift(expected.rendered, state)]
+    hits = [*objects.of_kinds(state), *objects.of_server(expected, state), *objects.unseen(state)]
+    hits += objects.drift(expected.rendered, state)
     hits += objects.operator(expected.rendered, expected.namespace, state)
     hits += nodes.of_pools(expected, state)
     hits += objects.missing(expected.namespace, state)

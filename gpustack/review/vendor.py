@@ -36,7 +36,8 @@ class ChartError(ValueError):
 
 @dataclass(frozen=True)
 class Chart:
-    """The files of a chart that say what it installs: its values, the fields of its CRDs, what templates read."""
+    """The files of a chart that say what it installs: its values, the fields of its CRDs, what templates read; and what
+    it lacks of its parts, among which are the charts that it depends on."""
 
     version: str
     nfd: str
@@ -44,40 +45,60 @@ class Chart:
     fields: Mapping[str, Mapping[str, str]] = field(repr=False)
     read: frozenset[str] = field(repr=False)
     templates: tuple[str, ...] = ()
+    lacks: tuple[str, ...] = ()
 
 
 def opened(packed: bytes) -> Chart:
     """The chart PACKED as a .tgz. Raises ChartError."""
+    files = dict(_files(packed))
+    (head,), (values,) = (_read(name, files.get(name)) for name in ("Chart.yaml", "values.yaml"))
+    bodies = [(name, body) for name, text in files.items() if name.startswith("crds/") for body in _read(name, text)]
+    part, known = "Chart.yaml", dict[str, dict[str, str]]()
+    try:
+        version, listed = str(head["version"]), head.get("dependencies") or []
+        needs = {str(each["name"]): str(each["version"]) for each in listed}
+        for part, body in bodies:  # noqa: B007 - the last one is told
+            if (kind := body["spec"]["names"]["kind"]) in catalogue.kinds():
+                schema = body["spec"]["versions"][-1]["schema"]["openAPIV3Schema"]
+                known[kind] = dict(_leaves_of(schema["properties"]["spec"]))
+    except (KeyError, IndexError, TypeError, AttributeError, RecursionError):
+        raise ChartError(f"its {part} doesn't say what that of a chart of the GPU operator says") from None
+    texts = {name: text for name, text in files.items() if name.startswith("templates/")}
+    read = {match[1:] for text in texts.values() for match in _READ.findall(text)}
+    parts = (*(f"charts/{each}" for each in needs), "templates")
+    lacks = [part for part in parts if not any(name.startswith((f"{part}/", f"{part}-")) for name in files)]
+    nfd = needs.get("node-feature-discovery", "").removeprefix("v")
+    return Chart(version, f"v{nfd}" if nfd else "", values, known, frozenset(read), tuple(sorted(texts)), tuple(lacks))
+
+
+def _read(name: str, text: str | None) -> list[Any]:
+    """The mappings in the file NAME of a chart, which has TEXT; a file of values has one. Raises ChartError."""
     import yaml
 
-    files = dict(_files(packed))
+    if text is None:
+        raise ChartError(f"it has no gpu-operator/{name}")
     try:
-        head, values = (yaml.safe_load(files[f"gpu-operator/{name}"]) for name in ("Chart.yaml", "values.yaml"))
-        crds = [text for name, text in files.items() if name.startswith("gpu-operator/crds/")]
-        version, needs = str(head["version"]), head.get("dependencies") or []
-        nfd = next((str(each["version"]) for each in needs if each["name"] == "node-feature-discovery"), "")
-        kinds = {body["spec"]["names"]["kind"]: body for text in crds for body in yaml.safe_load_all(text) if body}
-        newest = {kind: kinds[kind]["spec"]["versions"][-1] for kind in catalogue.kinds() if kind in kinds}
-        specs = {kind: each["schema"]["openAPIV3Schema"]["properties"]["spec"] for kind, each in newest.items()}
-        known = {kind: dict(_leaves_of(spec)) for kind, spec in specs.items()}
-    except (KeyError, TypeError, AttributeError, yaml.YAMLError, RecursionError) as error:
-        raise ChartError(f"it isn't a chart of the GPU operator: {error!r}") from None
-    texts = {name: text for name, text in files.items() if name.startswith("gpu-operator/templates/")}
-    read = {match[1:] for text in texts.values() for match in _READ.findall(text)}
-    names = tuple(sorted(name.removeprefix("gpu-operator/") for name in texts))
-    return Chart(version, f"v{nfd.removeprefix('v')}" if nfd else "", values, known, frozenset(read), names)
+        found = [each for each in yaml.safe_load_all(text) if each is not None]
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        mark = getattr(error, "problem_mark", None)
+        where = f":{mark.line + 1}:{mark.column + 1}" if mark else ""
+        raise ChartError(f"its {name}{where} isn't YAML") from None
+    if not all(isinstance(each, dict) for each in found) or (len(found) != 1 and not name.startswith("crds/")):
+        raise ChartError(f"its {name} holds no mapping, or several")
+    return found
 
 
 def _files(packed: bytes) -> Iterator[tuple[str, str]]:
-    """The text files of a chart by name, but those of the charts in it."""
+    """The text files of a chart by name; of those of the charts in it the names alone."""
     try:
         with tarfile.open(fileobj=BytesIO(packed), mode="r:gz") as tar:
             for number, entry in enumerate(tar):
                 if number >= MOST_FILES or entry.size > LARGEST:
                     raise ChartError(f"it has more than {MOST_FILES} files, or one of more than {LARGEST} bytes")
                 file = tar.extractfile(entry) if entry.isfile() else None
-                if file and "/charts/" not in entry.name:
-                    yield str(PurePosixPath(entry.name)), file.read().decode("utf-8", "replace")
+                chart, _, name = str(PurePosixPath(entry.name)).partition("/")
+                if file and chart == "gpu-operator":
+                    yield name, "" if name.startswith("charts/") else file.read().decode("utf-8", "replace")
     except (tarfile.TarError, OSError, EOFError) as error:
         raise ChartError(f"it isn't a chart as `helm package` makes it: {error}") from None
 
@@ -93,7 +114,8 @@ def _leaves_of(schema: Mapping[str, Any], path: str = "") -> Iterator[tuple[str,
 
 @dataclass(frozen=True)
 class Vendor:
-    """What a chart has otherwise than the release `base`: fields by kind, and values that no name here stands for."""
+    """What a chart has otherwise than the release `base`: fields by kind, values that no name here stands for, parts
+    that it lacks."""
 
     chart: Chart
     base: str
@@ -102,11 +124,12 @@ class Vendor:
     fields: Mapping[str, tuple[Change, ...]]
     unknown: tuple[str, ...]
     nfd: tuple[Change, ...] = ()
+    missing: tuple[str, ...] = ()
 
     @property
     def any(self) -> bool:
-        """Whether the catalogue lacks anything of the chart."""
-        return bool(self.images or self.defaults or self.unknown or self.nfd or any(self.fields.values()))
+        """Whether the catalogue lacks anything of the chart, or the chart a part."""
+        return any((self.images, self.defaults, self.unknown, self.nfd, self.missing, *self.fields.values()))
 
 
 def compared(found: Chart, base: str) -> Vendor:
@@ -121,8 +144,9 @@ def compared(found: Chart, base: str) -> Vendor:
     # Some of what charts write stands in templates alone, and is no value of the chart.
     defaults = tuple(each for each in told if each.path in new or _below(each.path, read))
     fields = {kind: _fields(kind, found.fields.get(kind, {}), base) for kind in catalogue.kinds()}
-    nfd = (Change("nfd", known.nfd_version, found.nfd),) if found.nfd not in {"", known.nfd_version} else ()
-    return Vendor(found, base, images, defaults, fields, tuple(_unknown(found)), nfd)
+    nfd = (Change("nfd", known.nfd_version, found.nfd or None),) if found.nfd != known.nfd_version else ()
+    gone = [f"the definition of {kind} in crds" for kind in fields if kind not in found.fields and _known(kind, base)]
+    return Vendor(found, base, images, defaults, fields, tuple(_unknown(found)), nfd, (*found.lacks, *gone))
 
 
 def _below(path: str, above: Iterable[str]) -> bool:
@@ -132,9 +156,13 @@ def _below(path: str, above: Iterable[str]) -> bool:
 
 def _fields(kind: str, found: Mapping[str, str], base: str) -> tuple[Change, ...]:
     """Fields of KIND that came, went or have another type since BASE."""
+    return changed(_known(kind, base), found) if found else ()
+
+
+def _known(kind: str, base: str) -> dict[str, str]:
+    """The fields of KIND in the release BASE, with their types."""
     every = catalogue.fields(kind).items()
-    known = {path: facts.type for path, facts in every if not (facts.since and newer(facts.since, base))}
-    return changed(known, found) if found else ()
+    return {path: facts.type for path, facts in every if not (facts.since and newer(facts.since, base))}
 
 
 def _unknown(found: Chart) -> Iterator[str]:
@@ -214,7 +242,8 @@ def as_data(found: Vendor) -> str:
         f"# Written as the difference to {found.base}.",
         f"base: {found.base}",
         'date: "" # of the release; and kubernetes, openshift and containerd, where their ranges are others',
-        *(f"nfd: {change.after}" for change in found.nfd),
+        *(f"nfd: {change.after}" for change in found.nfd if change.after),
+        *(f"# The archive lacks {part}." for part in found.missing),
         "notes: []",
     ]
     for title, content in (*sections.items(), ("gpu_cluster", cluster)):

@@ -42,8 +42,19 @@ def work_tree(start: Path | None = None) -> Path:
 
 
 def of_work_tree(path: Path | str, start: Path | None = None) -> bool:
-    """Whether PATH, or what it leads to, lies in the work tree that START, else the current folder, is in."""
-    tree = str(work_tree(start))
+    """Whether PATH, or what it leads to, lies in the work tree that START, else the current folder, is in.
+
+    Nobody's pull request writes to a folder that holds the user's home, and neither a clone nor policies: from there on
+    it is asked whether PATH is in a clone."""
+    tree = work_tree(start)
     names = {os.path.abspath(path), os.path.realpath(path)}
-    parents = {os.path.join(os.path.realpath(os.path.dirname(name)), os.path.basename(name)) for name in names}  # noqa: PTH118, PTH119, PTH120 - strings
-    return any(name == tree or name.startswith(tree.rstrip(os.sep) + os.sep) for name in names | parents)
+    names |= {os.path.join(os.path.realpath(os.path.dirname(name)), os.path.basename(name)) for name in names}  # noqa: PTH118, PTH119, PTH120 - strings
+    home = os.path.expanduser("~")  # noqa: PTH111 - a user may have none, and then it isn't absolute
+    ours = os.path.isabs(home) and _below(os.path.realpath(home), tree)  # noqa: PTH117 - a str
+    if ours and not any(os.path.lexists(tree / name) for name in (".git", "policies")):
+        return any(os.path.lexists(work_tree(Path(name).parent) / ".git") for name in names)
+    return any(_below(name, tree) for name in names)
+
+
+def _below(name: str, folder: Path) -> bool:
+    return f"{name}{os.sep}".startswith(f"{str(folder).rstrip(os.sep)}{os.sep}")

@@ -6,6 +6,7 @@ The chart is made here of what the catalogue says of a release, with what a newe
 from __future__ import annotations
 
 import io
+import re
 import tarfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -57,6 +58,13 @@ def values() -> dict[str, Any]:
 
 def packed(version: str = BASE, said: Mapping[str, Any] | None = None, template: str = "", **kinds: Any) -> bytes:
     """A chart of VERSION with the values SAID, a TEMPLATE, and the schemas of KINDS over the catalogue's."""
+    return archive(contents(version, said, template, **kinds))
+
+
+def contents(
+    version: str = BASE, said: Mapping[str, Any] | None = None, template: str = "", **kinds: Any
+) -> dict[str, str]:
+    """The files of that chart."""
     head = {
         "version": version,
         "dependencies": [
@@ -67,6 +75,11 @@ def packed(version: str = BASE, said: Mapping[str, Any] | None = None, template:
     schemas = {kind: kinds.get(kind) or schema(kind) for kind in fields.kinds()}
     files |= {f"crds/{kind}.yaml": yaml.safe_dump(crd(kind, spec)) for kind, spec in schemas.items()}
     files["templates/clusterpolicy.yaml"] = "a: {{ .Values.driver.enabled }}\n" + template
+    return {**files, "charts/node-feature-discovery/Chart.yaml": "name: node-feature-discovery\n"}
+
+
+def archive(files: Mapping[str, str]) -> bytes:
+    """FILES as `helm package` packs them."""
     made = io.BytesIO()
     with tarfile.open(fileobj=made, mode="w:gz") as tar:
         for name, text in files.items():
@@ -145,3 +158,65 @@ def test_what_is_no_chart(project: Project, tmp_path: Path, content: bytes) -> N
     chart.write_bytes(content)
     ran = project.run("vendor-check", chart)
     assert (ran.code, "GPU987" in ran.err, str(chart) in ran.err) == (4, True, True)
+
+
+LACKS: dict[str, tuple[str, str]] = {
+    "no CRDs": ("crds/", "the definition of ClusterPolicy in crds"),
+    "one CRD less": ("crds/ClusterPolicy", "the definition of ClusterPolicy in crds"),
+    "no NFD": ("charts/", "charts/node-feature-discovery"),
+    "no templates": ("templates/", "templates"),
+}
+
+
+@pytest.mark.parametrize("case", LACKS)
+def test_a_part_that_is_missing(project: Project, tmp_path: Path, case: str) -> None:
+    """A chart without a part has not all of it: that is told in each form, with exit 1."""
+    begins, part = LACKS[case]
+    chart = tmp_path / "x.tgz"
+    chart.write_bytes(archive({name: text for name, text in contents().items() if not name.startswith(begins)}))
+    ran = project.run("vendor-check", chart)
+    assert ran.code == 1
+    assert f"The archive lacks:\n  {part}\n" in ran.out
+    assert part in project.run("vendor-check", chart, "--format", "json").json["missing"]
+    assert f"# The archive lacks {part}.\n" in project.run("vendor-check", chart, "--format", "data").out
+
+
+def test_a_chart_that_an_older_release_lacks() -> None:
+    """A definition that the base has no field of isn't missing; a chart that no longer brings NFD is a change."""
+    files = {name: text for name, text in contents().items() if name != "crds/GPUCluster.yaml"}
+    assert vendor.compared(vendor.opened(archive(files)), "v26.3.3").missing == ()
+    files = contents() | {"Chart.yaml": yaml.safe_dump({"version": BASE})}
+    (change,) = vendor.compared(vendor.opened(archive(files)), BASE).nfd
+    assert (change.before, change.after) == (releases.release(BASE).nfd_version, None)
+
+
+BROKEN: dict[str, tuple[str, str | None, str]] = {
+    "no Chart.yaml": ("Chart.yaml", None, "it has no gpu-operator/Chart.yaml"),
+    "no values": ("values.yaml", None, "it has no gpu-operator/values.yaml"),
+    "no YAML": ("values.yaml", "a: [1\nb: }", "its values.yaml:2:2 isn't YAML"),
+    "a CRD that is no YAML": ("crds/ClusterPolicy.yaml", "{", "its crds/ClusterPolicy.yaml:1:2 isn't YAML"),
+    "control characters": ("values.yaml", "a: \x00", "its values.yaml isn't YAML"),
+    "a day that isn't": ("values.yaml", "a: 2026-13-41", "its values.yaml isn't YAML"),
+    "nothing": ("values.yaml", "", "its values.yaml holds no mapping, or several"),
+    "a list": ("Chart.yaml", "[]", "its Chart.yaml holds no mapping, or several"),
+    "no version": ("Chart.yaml", "a: b", "its Chart.yaml doesn't say what that of a chart of the GPU operator says"),
+    "a dependency": ("Chart.yaml", "{version: v1, dependencies: [1]}", "its Chart.yaml doesn't say"),
+    "no definition": ("crds/ClusterPolicy.yaml", "a: b", "its crds/ClusterPolicy.yaml doesn't say"),
+    "no version of it": (
+        "crds/ClusterPolicy.yaml",
+        "spec: {names: {kind: ClusterPolicy}, versions: []}",
+        "its crds/ClusterPolicy.yaml doesn't say",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", BROKEN)
+def test_what_is_wrong_is_said_in_words(project: Project, tmp_path: Path, case: str) -> None:
+    """With the file of the chart, its line and column where there is one, and no word of Python."""
+    name, text, told = BROKEN[case]
+    files = {**contents(), name: text}
+    chart = tmp_path / "x.tgz"
+    chart.write_bytes(archive({key: value for key, value in files.items() if value is not None}))
+    ran = project.run("vendor-check", chart)
+    assert (ran.code, f"can't be read: {told}" in ran.err) == (4, True), ran.err
+    assert not re.search(r"Error|<|object at", ran.err)

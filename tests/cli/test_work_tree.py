@@ -118,6 +118,36 @@ def test_a_cache_in_the_clone(project: Project) -> None:
     assert not [*(project.folder / "cache").iterdir()]
 
 
+@pytest.mark.parametrize("home", [".", "users/me"])
+def test_a_home_is_no_work_tree(project: Project, monkeypatch: pytest.MonkeyPatch, home: str) -> None:
+    """Whoever stands in the own home, or above it, where there is neither a clone nor policies: what lies there is used,
+    a cache, a login, a kubeconfig with its plugin; what lies in a clone below it isn't. With a clone or policies it is
+    a work tree as any other, and so it is where nobody knows of a home."""
+    proof, at = project.folder / "run", (project.folder / home).resolve()
+    (at / "clone" / ".git").mkdir(parents=True)
+    places = [at / name for name in ("kubeconfig", "clone/kubeconfig")]
+    for file in places:
+        program(file.parent / "plugin", proof)
+        file.write_text(kubeconfig(f"{file.parent}/plugin"), "utf-8")
+    monkeypatch.chdir(project.folder)
+    monkeypatch.setenv("HOME", str(at))
+
+    def refused(file: Path) -> bool:
+        proof.unlink(missing_ok=True)
+        ran = project.run("rollout", "status", "--kubeconfig", file, env={"HOME": str(at)})
+        told = "GPU932" in ran.err and "may have brought" in ran.err
+        assert told != proof.exists(), ran.err
+        return told or bool(untrusted(file.parent / ".cache"))
+
+    assert [refused(file) for file in places] == [False, True]
+    for name in ("policies", ".git"):
+        (project.folder / name).mkdir()
+        assert [refused(file) for file in places] == [True, True]
+        (project.folder / name).rmdir()
+    monkeypatch.setenv("HOME", "")
+    assert untrusted(at / ".cache")
+
+
 @pytest.mark.parametrize("mode", [0o777, 0o770, 0o722, 0o702])
 def test_a_cache_that_others_can_write(project: Project, tmp_path: Path, mode: int) -> None:
     """So is one that others can write to; with --no-cache nobody is told."""

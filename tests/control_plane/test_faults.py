@@ -103,7 +103,7 @@ def place(tmp_path_factory: pytest.TempPathFactory, cache: Path, emulated: str) 
     """Three nodes for training, and one whose GPUs are shared; the stack's pods run on them."""
     folder = tmp_path_factory.mktemp("faults")
     project = Project(folder, cache)
-    policy = project.policy("c", **SPEC)
+    policy = project.policy("c", **{**SPEC, "cluster": {**SPEC["cluster"], "kubernetesVersion": emulated}})
     assert project.run("render", "c").code == 0
     training, inference = resolve(spec(**SPEC)).pools
     own = {**labels.deployed("mig-manager"), VERSION: "580.126.20"}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import json
 import os
+import re
 import socket
 import subprocess
 import sys
@@ -77,6 +78,14 @@ def test_what_was_applied_is_what_is_rendered(plane: ControlPlane) -> None:
     (changed,) = after["LIV102"]
     assert f"DaemonSet {space}/{name}: spec.template.spec.priorityClassName is system-cluster-critical" in changed
     assert after["LIV101"] == [f"ConfigMap {space}/nvidia-container-toolkit-entrypoint is not there"]
+
+
+def test_a_version_that_is_emulated(new_control_plane: NewControlPlane) -> None:
+    """An API server of 1.37 that acts as 1.34, which the policy says, counts as 1.34; one that acts as 1.36 is told."""
+    older = new_control_plane(emulated="1.34", controllers=False)
+    assert "LIV105" not in verified(older)
+    (told,) = verified(new_control_plane(emulated="1.36", controllers=False))["LIV105"]
+    assert re.fullmatch(r"the API server emulates 1\.36 \(v1\.37\.\d+\); the policy says 1\.34", told)
 
 
 def test_the_documented_account_sees_everything(plane: ControlPlane) -> None:
@@ -191,14 +200,14 @@ def config(folder: Path, planes: Mapping[str, ControlPlane]) -> Path:
 
 
 def test_a_fleet_side_by_side(
-    project: Project, new_control_plane: NewControlPlane, new_kubelets: NewKubelets, tmp_path: Path
+    project: Project, emulated: str, new_control_plane: NewControlPlane, new_kubelets: NewKubelets, tmp_path: Path
 ) -> None:
     """Three clusters of 50 nodes are verified together, each by its own context, with nothing found, in 10 s on 2 cores
     (twice that is let pass). A cordoned node is told of its cluster alone, and a cluster that doesn't answer is a
     finding that stops no other."""
     planes = {}
     for name in FLEET:
-        project.policy(name, **SPEC)
+        project.policy(name, **{**SPEC, "cluster": {**SPEC["cluster"], "kubernetesVersion": emulated}})
         assert project.run("render", name).code == 0
         planes[name] = new_control_plane()
         apply_cluster(planes[name].admin, project.folder / "dist" / name)

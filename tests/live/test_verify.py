@@ -15,6 +15,7 @@ from gpustack.api.expectations import Kind, wanted
 from gpustack.cli.live.look import looked_at
 from gpustack.cluster.expectations import Expected
 from gpustack.cluster.resolve import resolve
+from gpustack.live.preflight import preflight
 from gpustack.live.state import of_files
 from gpustack.live.verify import texts, verify
 from gpustack.model import Body, Finding
@@ -318,7 +319,7 @@ def test_a_fault_is_named(name: str) -> None:
 
 def test_every_text_is_needed_and_explained() -> None:
     """Each id is found by a test, and has its line on the page."""
-    tested = {rule for _, rule, _, _ in FAULTS.values()} | {"LIV001", "LIV002", "LIV104", "LIV203", "LIV604"}
+    tested = {rule for _, rule, _, _ in FAULTS.values()} | {"LIV001", "LIV002", "LIV104", "LIV105", "LIV203", "LIV604"}
     tested |= {"LIV003", "LIV405", "LIV701", "LIV702"}  # below, test_host_version.py, test_trials.py
     tested |= {"LIV801", "LIV802", "LIV803", "LIV804"}  # test_monitoring.py
     assert tested == texts().keys()
@@ -326,10 +327,83 @@ def test_every_text_is_needed_and_explained() -> None:
     assert all(f"| {rule} | {each['severity']} | {each['title']} |" in page for rule, each in texts().items())
 
 
+EMULATING = {"emulationMajor": "1", "emulationMinor": "36", "minCompatibilityMajor": "1", "minCompatibilityMinor": "35"}
+PROGRAM = {
+    "major": "1",
+    "minor": "37",
+    "gitVersion": "v1.37.2",
+    "gitCommit": "0",
+    "goVersion": "go1.26.3",
+    "platform": "linux/amd64",
+}
+SERVERS: dict[str, tuple[Body, str, str]] = {
+    "the policy's": ({"major": "1", "minor": "36", "gitVersion": "v1.36.4"}, "1.36.1", ""),
+    "a cloud's, with a plus": ({"major": "1", "minor": "36+", "gitVersion": "v1.36.4-gke.1"}, "1.36", ""),
+    "another": (
+        {"major": "1", "minor": "36+", "gitVersion": "v1.36.4-eks-1"}, "1.35",
+        "the API server has 1.36 (v1.36.4-eks-1); the policy says 1.35",
+    ),
+    "a newer one": (
+        {"major": "1", "minor": "99", "gitVersion": "v1.99.0"}, "v1.36.1+k3s1",
+        "the API server has 1.99 (v1.99.0); the policy says 1.36",
+    ),
+    "emulated, the policy's": ({**EMULATING, **PROGRAM}, "1.36", ""),
+    "emulated": (
+        {**EMULATING, **PROGRAM}, "1.37",
+        "the API server emulates 1.36 (v1.37.2); the policy says 1.37",
+    ),
+    "emulates itself": (
+        {**EMULATING, "emulationMinor": "37", **PROGRAM}, "1.29",
+        "the API server has 1.37 (v1.37.2); the policy says 1.29",
+    ),
+    "no version": ({"gitVersion": "devel"}, "1.36", ""),
+}  # fmt: skip
+"""What API servers say of themselves (k8s.io/apimachinery/pkg/version, Info; the emulation's since 1.31), the policy's
+version, and what is found."""
+
+
+@pytest.mark.parametrize("name", SERVERS)
+def test_the_version_of_kubernetes(name: str) -> None:
+    """A policy for another minor version than that of the API server, or than the one that it emulates, is a warning at
+    its field, before the stack is there and after: by a server that was asked, by what `kubectl version` printed."""
+    server, version, told = SERVERS[name]
+    sections: dict[str, Any] = {"nodePools": POOLS, "driver": {"version": "580.126.20"}}
+    expected = Expected.of(resolve(spec(cluster={"kubernetesVersion": version}, **sections)), RENDERED)
+    asked = asyncio.run(looked_at(Served(server), expected, ()))
+    for state in (asked, of_files([{"clientVersion": {}, "serverVersion": server}])):
+        for findings in (verify(expected, state), preflight(expected, state, {}, lambda _: True)):
+            found = [each for each in findings if each.rule == "LIV105"]
+            assert [(each.what, each.severity, each.path) for each in found] == (
+                [(told, "warning", "spec.cluster.kubernetesVersion")] if told else []
+            )
+
+
+def test_a_version_that_may_not_be_read() -> None:
+    """Is told as what nobody looked at."""
+    expected = Expected.of(resolve(spec(nodePools=POOLS)), ())
+    found = verify(expected, asyncio.run(looked_at(Served(None), expected, ())))
+    told = [each.what for each in found if each.rule == "LIV001"]
+    assert told == ["the API server's version can't be read: /version answers with 403"]
+
+
+class Served(NamedTuple):
+    """A cluster that says its version, or may not."""
+
+    server: Body | None
+
+    async def version(self) -> Body:
+        if self.server is None:
+            raise Forbidden("/version answers with 403", 403)
+        return self.server
+
+
 class Applied(NamedTuple):
     """A cluster whose ConfigMap is not as rendered; `made` is what an apply comes to, None where it may not be."""
 
     made: Body | None
+
+    async def version(self) -> Body:
+        return {}
 
     async def list(self, kind: Any, which: Any) -> Any:
         there = [{**RENDERED[0], "data": {"x": "2"}}] if kind.name == "ConfigMap" else []

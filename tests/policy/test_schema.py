@@ -5,9 +5,11 @@ from __future__ import annotations
 import functools
 import hashlib
 import json
+import os
 import pathlib
 import subprocess
 import sys
+from collections.abc import Iterator
 from typing import Any
 
 import jsonschema_rs
@@ -17,6 +19,7 @@ from jsonschema import Draft202012Validator
 from gpustack.catalog import fields as catalog
 from gpustack.catalog import releases
 from gpustack.cli.schema import TARGET
+from gpustack.compiler.node import from_wheel, on_path
 from gpustack.policy.help import schema
 from gpustack.policy.help.describe import descriptions, models
 from gpustack.policy.help.schema import export, text
@@ -138,27 +141,50 @@ def test_combinations(spec: dict[str, Any], _place: tuple[str | int, ...], _word
 
 
 def test_known_values_are_offered() -> None:
-    """Editors offer the releases, versions, platforms, systems and products that the catalogue knows; any other text of
-    their form is taken too.
-    """
-    one = {"name": "a", "gpuProduct": "NVIDIA-H900", "os": "sles15.6"}
-    taken: list[dict[str, Any]] = [
-        {"cluster": {"platform": "generic"}},
-        {"cluster": {"platform": "of-ours", "kubernetesVersion": "v1.34.1-eks-113cf36"}},
-        {"release": "v99.9.9"},
-        {"nodePools": [one]},
-    ]
-    assert all(validator().is_valid(document(**spec)) for spec in taken)
-    found = export()["$defs"]
-    offered = found["ClusterFacts"]["properties"]["platform"]["anyOf"][0]
-    assert {"generic", "gke-cos", "eks-al2023"} <= set(offered["enum"])
-    for section, field, value in (
-        ("PolicySpec", "release", "v26.7.0"),
-        ("ClusterFacts", "kubernetesVersion", "1.34"),
-        ("NodePool", "os", "ubuntu24.04"),
-        ("NodePool", "gpuProduct", "NVIDIA-H100-80GB-HBM3"),
-    ):
-        assert value in found[section]["properties"][field]["anyOf"][0]["enum"]
+    """Editors offer what the catalogue knows, values as an enumeration and keys as properties; another text of the form
+    is taken too, and one of no such form isn't."""
+    for (section, field), (known, unknown, wrong) in OFFERED.items():
+        found = export()["$defs"][section]["properties"][field]
+        offered = found.get("properties") or found["anyOf"][0]["enum"]
+        assert set(known) <= set(offered), field
+        assert unknown not in offered
+        for said, valid in ((known[0], True), (unknown, True), (wrong, False)):
+            body: dict[str, Any] = {field: {said: 1} if field == "layout" else said}
+            body = pool(**body) if section == "NodePool" else pool(sharing={"mig": body}) if field == "layout" else body
+            body = {ABOVE[section]: body} if section in ABOVE else body
+            assert validator().is_valid(document(**body)) == valid, (field, said)
+
+
+ABOVE = {"ClusterFacts": "cluster", "Driver": "driver"}
+OFFERED: dict[tuple[str, str], tuple[list[str], str, str]] = {
+    ("ClusterFacts", "platform"): (["generic", "gke-cos", "eks-al2023"], "of-ours", "Of ours"),
+    ("ClusterFacts", "kubernetesVersion"): (["1.36", "1.30"], "1.99.2", "36"),
+    ("ClusterFacts", "containerRuntime"): (["containerd", "cri-o", "docker"], "containerd://9.9.9", "podman"),
+    ("NodePool", "gpuProduct"): (["NVIDIA-H100-80GB-HBM3"], "NVIDIA-H900", "NVIDIA H900"),
+    ("NodePool", "os"): (["ubuntu22.04", "rhel9.4"], "ubuntu32.04", "Ubuntu 22.04"),
+    ("PolicySpec", "release"): (["v26.7.0", "v25.10.1"], "v27.1.0", "26.7"),
+    ("MigSharing", "layout"): (["1g.10gb", "1g.5gb+me", "7g.80gb"], "1g.999gb", "1G.10gb"),
+    ("Driver", "version"): (["595.91.07", "580.178.04"], "570.124.03", "595 open"),
+}
+"""By section and field: values or keys that editors offer, one of the form that isn't known, one of no such form."""
+
+
+def test_patterns_are_those_of_every_checker() -> None:
+    """Each is an expression of ECMA-262 with the flag u, which the dialect asks for: escapes of other letters than
+    those that need one are refused there."""
+
+    def patterns(part: Any) -> Iterator[str]:
+        for key, value in part.items() if isinstance(part, dict) else enumerate(part) if isinstance(part, list) else ():
+            if key == "pattern" and isinstance(value, str):
+                yield value
+            yield from patterns(value)
+
+    node = on_path(os.environ.get("PATH")) or from_wheel()
+    assert node
+    code = "JSON.parse(require('fs').readFileSync(0)).forEach(each => new RegExp(each, 'u'))"
+    found = sorted({*patterns(export())})
+    assert len(found) > 20
+    subprocess.run([node, "-e", code], input=json.dumps(found), text=True, check=True)
 
 
 def test_unknown_annotation() -> None:

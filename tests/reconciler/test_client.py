@@ -548,3 +548,13 @@ def test_null_is_as_if_it_were_absent(body: dict[str, Any]) -> None:
     assert len(listing.items) == len(body.get("items") or [])
     for each in listing.items:
         assert (each.name, each.labels, each.metadata.controller, each.ready, each.claims) == ("", {}, None, False, [])
+
+
+def test_the_version_of_the_server() -> None:
+    """As the API server says it, all fields; what is no JSON object, or is refused, is an ApiError that says so."""
+    said = {"major": "1", "minor": "37", "emulationMajor": "1", "emulationMinor": "36"}
+    found, asked = ask(lambda _: Reply(body=said), lambda client: client.version())
+    assert (found, [(each.method, each.path) for each in asked]) == (said, [("GET", "/version")])
+    for reply, told in ((Reply(body=[1]), "no JSON"), (Reply(403, {"message": "no"}), "/version answers with 403")):
+        with pytest.raises(ApiError, match=told):
+            ask(lambda _, reply=reply: reply, lambda client: client.version())  # type: ignore[misc]

@@ -186,7 +186,9 @@ def text(path: str, remedy: str) -> str:
 
 
 def within(document: Any) -> Iterator[dict[str, Any]]:
-    """DOCUMENT, or what it lists. An item of a NodeList does not say what it is."""
+    """DOCUMENT, or what it lists. Neither an item of a NodeList nor what `kubectl version` prints says what it is."""
+    if isinstance(document, dict) and "serverVersion" in document:
+        yield document
     if not isinstance(document, dict) or not isinstance(document.get("kind"), str):
         return
     items = document.get("items")

@@ -16,13 +16,13 @@ read.
 import json
 import types
 import typing
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from annotated_types import Ge, Le, MinLen
 from pydantic.fields import FieldInfo
 
-from gpustack.catalog import alerts, gpus, kubernetes, oses, platforms, releases
+from gpustack.catalog import alerts, drivers, gpus, kubernetes, mig, oses, platforms, releases
 from gpustack.model import INT32
 
 from ..language.base import Section
@@ -37,15 +37,19 @@ Schema = dict[str, Any]
 NULL = {"type": "null"}
 TYPES = {bool: "boolean", int: "integer", str: "string"}
 KINDS = ["ClusterPolicy", "PolicyLayer", "PolicyChange"]
-SUGGESTED = {
-    "release": releases.names,
-    "kubernetesVersion": lambda: list(kubernetes.MINORS),
+DRIVERS = ("Driver", "DriverSettings", "NvidiaDriver")
+SUGGESTED: dict[str, Callable[[], Iterable[str]]] = {
     "platform": platforms.names,
-    "os": oses.os_names,
     "gpuProduct": gpus.products,
     "alert": alerts.names,
+    "release": releases.names,
+    "kubernetesVersion": lambda: kubernetes.MINORS,
+    "os": oses.os_names,
+    "containerRuntime": lambda: ("containerd", "cri-o", "docker"),
+    "layout": lambda: sorted({str(each.name) for board in mig.boards() for each in mig.board_profiles(board)}),
+    **{f"{each}.version": lambda: drivers.listed_versions(releases.latest()) for each in DRIVERS},
 }
-"""Fields that take any text, and the values that are known, for editors to offer."""
+"""Fields, alone or of one section, that take any text or key, and the values that are known, for editors to offer."""
 EXTENDS: Schema = {
     "description": "Names of layers (files below layers/) to build on, the most general first. Absent: none.",
     "type": ["array", "null"],
@@ -132,8 +136,8 @@ def _definition(model: type[Section], item: bool) -> Schema:
     schema: Schema = {"type": "object", "additionalProperties": False}
     for name, field in model.model_fields.items():
         value = shape(field.annotation, field.metadata, field.json_schema_extra)
-        if name in SUGGESTED:
-            value = {"anyOf": [{"enum": SUGGESTED[name]()}, value]}
+        if known := SUGGESTED.get(f"{model.__name__}.{name}") or SUGGESTED.get(name):
+            value = _offering(known(), value)
         if item and field.is_required():
             schema.setdefault("required", []).append(name)
         else:
@@ -142,6 +146,13 @@ def _definition(model: type[Section], item: bool) -> Schema:
     if model is Count:
         schema = {"anyOf": [{"type": "integer", "minimum": 0, "maximum": INT32}, schema]}
     return {"description": summary(model), **schema}
+
+
+def _offering(known: Iterable[str], value: Schema) -> Schema:
+    """The schema VALUE, with values or keys that are KNOWN: editors complete them, and others of its form pass."""
+    if value.get("type") == "object":
+        return {**value, "properties": dict.fromkeys(known, value["additionalProperties"])}
+    return {"anyOf": [{"enum": list(known)}, value]}
 
 
 def _plain(annotation: Any) -> Schema:

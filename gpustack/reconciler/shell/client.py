@@ -229,16 +229,24 @@ class Client:
     async def proxied(self, namespace: str, service: str, path: str, asked: Mapping[str, str]) -> Any:
         """What a Service (NAME:PORT) answers to a GET of PATH by the API server's proxy. For people's programs."""
         url = f"{_url(Kind(Object, '', 'v1', 'services', 'Service'), namespace, (service, 'proxy'))}/{path}"
+        return await self._got(url, service, asked)
+
+    async def version(self) -> dict[str, Any]:
+        """What the API server says of its version (k8s.io/apimachinery/pkg/version, Info). For whoever verifies."""
+        return await self._got("/version", "/version", {})
+
+    async def _got(self, url: str, what: str, asked: Mapping[str, str]) -> dict[str, Any]:
+        """The JSON object that a GET of URL brings, WHAT in errors."""
         asking = self._http.stream("GET", url, params=asked, headers=PLAIN)
         try:
             with transport():
                 async with asyncio.timeout(self.timeouts.request), asking as answer:
                     text = await bounded(answer, OBJECT_BYTES)
             if not answer.is_success:
-                raise ApiError(f"{service} answers with {answer.status_code}: {text[:200].decode(errors='replace')}")
-            return msgspec.json.decode(text)
+                raise ApiError(f"{what} answers with {answer.status_code}: {text[:200].decode(errors='replace')}")
+            return msgspec.json.decode(text, type=dict[str, Any])
         except (TooLarge, msgspec.MsgspecError):
-            raise ApiError(f"{service} answers with no JSON, or with too much") from None
+            raise ApiError(f"{what} answers with no JSON, or with too much") from None
 
     # --- requests -----------------------------------------------------------------------------------------------------
 

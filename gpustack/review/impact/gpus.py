@@ -24,6 +24,9 @@ from .rule import Hit, Range, rule
 from .subject import POD, Subject
 from .tiers import OUTAGE, PLANNED, POWER
 
+SELECTING = {"nodeSelector": "labels", "os": "operating system", "kernel": "kernel", "ostreeVersion": "RHCOS"}
+"""The fields by which a pool selects its nodes (cluster/node_labels.py), in words."""
+
 
 class Pair(NamedTuple):
     """A pool that both sides have, and what its nodes advertise."""
@@ -161,6 +164,19 @@ def effective(pool: Pool) -> Apart:
     return Apart(sharing.kind, None, sharing.renamed, sharing.refuses_more) if sharing.kind else Apart()
 
 
+def selects(pool: Pool, now: Pool) -> str:
+    """Which nodes NOW selects instead of those of POOL: by fields that changed, else by the labels of a new release."""
+    fields = ((words, getattr(pool.said, field), getattr(now.said, field)) for field, words in SELECTING.items())
+    told = ", ".join(f"{words} {named(old)} -> {named(new)}" for words, old, new in fields if old != new)
+    return told or "nodes by other labels"
+
+
+def named(said: Mapping[str, str] | str | None) -> str:
+    """What is SAID in a field, or any."""
+    labels = said.items() if isinstance(said, Mapping) else ()
+    return ",".join(f"{key}={value}" for key, value in sorted(labels)) or str(said or "any")
+
+
 @rule("IMP305", 2)
 def pool_changes(subject: Subject) -> Iterator[Hit]:
     """A node pool goes, is other nodes than before, or its nodes may be those of another pool, too."""
@@ -170,7 +186,7 @@ def pool_changes(subject: Subject) -> Iterator[Hit]:
         if now is None:
             yield Hit(f"pool {name}", "the pool is in the policy no longer", spread(pool))
         elif pool.selection != now.selection:
-            yield Hit(f"pool {name}", "the pool selects nodes by other labels", spread(now))
+            yield Hit(f"pool {name}", f"the pool selects {selects(pool, now)}", spread(now))
     was = [pool.selection for pool in before.values()]
     for other in (pool for pool in after.values() if pool.selection not in was):
         for pool in (each for each in after.values() if each.selection in was):  # as GPU825 and GPU826 see it

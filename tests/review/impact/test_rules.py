@@ -363,6 +363,25 @@ def test_a_pool_that_goes() -> None:
     assert "IMP305" in rules(pressing(of_specs(before, after)))
 
 
+SYSTEM: dict[str, Any] = {"name": "a", "os": "ubuntu22.04", "kernel": "5.15.0-1", "nodeSelector": {"x": "y"}}
+
+
+@pytest.mark.parametrize(
+    ("fields", "told"),
+    [
+        ({"os": "ubuntu24.04"}, "operating system ubuntu22.04 -> ubuntu24.04"),
+        ({"os": None, "kernel": None}, "operating system ubuntu22.04 -> any, kernel 5.15.0-1 -> any"),
+        ({"nodeSelector": {"x": "y", "b": "c"}}, "labels x=y -> b=c,x=y"),
+        ({"ostreeVersion": "418.94"}, "RHCOS any -> 418.94"),
+    ],
+)
+def test_a_pool_of_other_nodes(fields: dict[str, Any], told: str) -> None:
+    """It is said by which of the pool's fields it selects others."""
+    after = {key: value for key, value in {**SYSTEM, **fields}.items() if value is not None}
+    impact = of_specs(spec("lab-a100", nodePools=[SYSTEM]), spec("lab-a100", nodePools=[after]))
+    assert [each.what for each in pressing(impact) if each.rule == "IMP305"] == [f"the pool selects {told}"]
+
+
 @pytest.mark.parametrize(
     ("steps", "more", "told"),
     [
