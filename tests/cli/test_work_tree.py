@@ -120,9 +120,9 @@ def test_a_cache_in_the_clone(project: Project) -> None:
 
 @pytest.mark.parametrize("home", [".", "users/me"])
 def test_a_home_is_no_work_tree(project: Project, monkeypatch: pytest.MonkeyPatch, home: str) -> None:
-    """Whoever stands in the own home, or above it, where there is neither a clone nor policies: what lies there is used,
-    a cache, a login, a kubeconfig with its plugin; what lies in a clone below it isn't. With a clone or policies it is
-    a work tree as any other, and so it is where nobody knows of a home."""
+    """Whoever stands in the own home, or above it, where there is neither a clone nor policies: what lies there is
+    used, a cache as a kubeconfig with its plugin; what lies in a clone below it isn't. With a clone or policies it is a
+    work tree as any other, and so it is where nobody knows of a home."""
     proof, at = project.folder / "run", (project.folder / home).resolve()
     (at / "clone" / ".git").mkdir(parents=True)
     places = [at / name for name in ("kubeconfig", "clone/kubeconfig")]
@@ -135,9 +135,9 @@ def test_a_home_is_no_work_tree(project: Project, monkeypatch: pytest.MonkeyPatc
     def refused(file: Path) -> bool:
         proof.unlink(missing_ok=True)
         ran = project.run("rollout", "status", "--kubeconfig", file, env={"HOME": str(at)})
-        told = "GPU932" in ran.err and "may have brought" in ran.err
-        assert told != proof.exists(), ran.err
-        return told or bool(untrusted(file.parent / ".cache"))
+        told = "GPU932" in ran.err and "is in the work tree" in ran.err
+        assert told == bool(untrusted(file.parent / ".cache")) != proof.exists(), ran.err
+        return told
 
     assert [refused(file) for file in places] == [False, True]
     for name in ("policies", ".git"):
