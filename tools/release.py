@@ -232,7 +232,7 @@ def main() -> int:
     parser.add_argument("--out", type=Path, default=ROOT / "release")
     parser.add_argument("--image", action="store_true", help="also the reconciler's image, of Debian's packages")
     options = parser.parse_args()
-    if changed := git("status", "--porcelain"):
+    if changed := git("status", "--porcelain", "--untracked-files=normal"):
         print(f"error: a release is of a commit, and files differ from it:\n{changed}", file=sys.stderr)
         return 4
     when = int(git("show", "--no-patch", "--format=%ct", "HEAD"))
