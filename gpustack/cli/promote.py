@@ -136,6 +136,9 @@ def status(fleet: Fleet, changes: Iterable[Change]) -> int:
     if fleet.options.format == "json":
         print(document(0, [], rings=rings, changes=rows, ringless=nowhere))
         return 0
+    if not (known or rows):
+        say("there are no rings and no changes here; gpustack's docs/rings.md says what they are")
+        return 0
     heads, cells = by_rings.table(dataclasses.replace(fleet.rings, changes=tuple(changes)), fleet.ring_of)
     soaks = ["soak", *(each.soak for each in known)]
     widths = [max(map(len, column)) for column in zip(heads, soaks, *cells, strict=True)]

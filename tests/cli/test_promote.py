@@ -484,6 +484,16 @@ def test_a_change_that_moves_no_manifest(small: Project) -> None:
     assert "to canary, and no manifest changes, committed" in promote(small, "still", "--to", "canary").out
 
 
+def test_a_fleet_without_rings(project: Project) -> None:
+    """The status of what isn't there is a sentence, and no table of nothing."""
+    project.policy("a")
+    ran = project.run("promote", "--status")
+    assert (ran.code, ran.out.splitlines()[0]) == (
+        0,
+        "there are no rings and no changes here; gpustack's docs/rings.md says what they are",
+    )
+
+
 def test_who_is_in_no_ring(small: Project) -> None:
     """The table tells which clusters a change would never come to."""
     small.write("policies/fleet.yaml", FLEET.replace('["*"]', "[d*]"))
