@@ -11,10 +11,12 @@ then isn't computed again. Scheduler and workers do what whoever reaches them sa
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import dataclasses
 import functools
 import logging
+import shutil
 import tempfile
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -24,8 +26,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from ..catalog.kinds import FOLDER
 from ..model import GpustackError, MissingToolError
 from ..policy.loading.brought import LIMITS, LIST, brought_by
-from .cache import salt
+from .cache import Store, salt
 from .refusals import said
+from .shared import Shared
 
 if TYPE_CHECKING:
     from .sources import Project
@@ -107,13 +110,22 @@ def _moved(item: Any, root: Path) -> Any:
     project: Project = item[0]
     if salt(brought_by(root).digest) != project.store.salt:
         raise MissingToolError(said("GPU983"))
-    return (dataclasses.replace(project, root=root, jobs=1, scheduler=""), *item[1:])
+    shared = project.store.shared
+    store = _store(root, project.store.salt, *((shared.address, shared.writes) if shared else ()))
+    return (dataclasses.replace(project, root=root, store=store, jobs=1, scheduler=""), *item[1:])
+
+
+@functools.lru_cache(maxsize=4)
+def _store(root: Path, salt: str, address: str = "", writes: bool = False) -> Store:
+    """What this process has computed, in a folder of its own: that of who asks is on another machine."""
+    return Store(root / ".cache", salt, Shared(address, writes) if address else None)
 
 
 @functools.lru_cache(maxsize=4)
 def _unpacked(carried: tuple[tuple[str, bytes], ...]) -> Path:
     """A folder of this process that holds the files CARRIED."""
     root = Path(tempfile.mkdtemp(prefix="gpustack-"))
+    atexit.register(shutil.rmtree, root, ignore_errors=True)
     for name, data in carried:
         if name:
             (root / name).parent.mkdir(parents=True, exist_ok=True)

@@ -98,6 +98,8 @@ def judge_sources(
         results[key] = [finding_of(item) for item in findings]
         refused.update(() if good else [key])
         progress("compiling", done, len(todo))
+    if executor.scheduler:  # what others compiled is fetched in one go
+        bring_stacks(results, project.store)
     for key in by_key.keys() - results.keys():
         entry = project.store.get("stack", key) or {"findings": []}
         results[key] = [finding_of(item) for item in entry["findings"]]

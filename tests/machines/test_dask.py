@@ -25,20 +25,30 @@ def shared(tmp_path: Path) -> dict[str, str]:
 def test_others_compile(
     machines: Machines, alone: dict[str, bytes], shared: dict[str, str], scheduler: str, tmp_path: Path
 ) -> None:
-    """A machine without Node renders the bytes of one that does everything itself; nothing of the clone is where the
-    workers are.
+    """A machine without Node renders the bytes of one that does everything itself, and compiles nothing a second time;
+    nothing of the clone is where the workers are.
     """
     asking = machines(**shared, **NO_NODE)
+    code = (
+        "import sys; from gpustack.compiler import fleet; fleet.compile_stack = None\nfrom gpustack.cli import main\n"
+    )
     with working(tmp_path, scheduler):
-        ran = asking.run("render", "--executor", scheduler)
+        words = ["render", "--jobs", "1", "--today", TODAY, "--executor", scheduler]
+        ran = code_in(asking, f"{code}sys.exit(main({words}))")
     assert (ran.code, asking.dist) == (0, alone), ran.err
 
 
 def test_an_object_store_carries_the_results(
     machines: Machines, alone: dict[str, bytes], store: dict[str, str], scheduler: str, tmp_path: Path
 ) -> None:
-    """What the workers render comes back through S3."""
+    """What the workers render comes back through S3, and no other way: a machine without Node gets nothing of workers
+    that can't reach it.
+    """
     asking = machines(**store, **NO_NODE)
+    lost = {**store, "AWS_ENDPOINT_URL": f"http://127.0.0.1:{free_port()}"}
+    with working(tmp_path, scheduler, 1, env=lost):
+        assert asking.run("render", "--executor", scheduler).code == 5
+    assert asking.dist == {}
     with working(tmp_path, scheduler, env=store):
         ran = asking.run("render", "--executor", scheduler)
     assert (ran.code, asking.dist) == (0, alone), ran.err
