@@ -94,7 +94,7 @@ lock: ## Pin the dependencies of pyproject.toml into requirements/ (ARGS=--upgra
 	@tools/lock.sh $(ARGS)
 
 .PHONY: release
-release: venv-release ## Build wheel, sources, list of parts and provenance into release/ (ARGS=--image: and the reconciler's image)
+release: venv-release $(if $(findstring --image,$(ARGS)),debian-root) ## Build wheel, sources, list of parts and provenance into release/ (ARGS=--image: and the reconciler's image)
 	@.tools/release-venv/bin/python tools/release.py $(ARGS)
 
 .PHONY: clean

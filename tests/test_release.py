@@ -7,6 +7,7 @@ import json
 import os
 import re
 import subprocess
+import sys
 import zipfile
 from pathlib import Path
 
@@ -17,6 +18,7 @@ from referencing.jsonschema import DRAFT7
 
 from gpustack import __version__
 from tests.project import ROOT
+from tools import release as release_program
 
 PYTHON = ROOT / ".tools/release-venv/bin/python"
 
@@ -138,3 +140,48 @@ def test_of_a_commit(tmp_path: Path) -> None:
     )
     assert done.returncode == 4
     assert {"NOTICE", "gpustack/more.py"} <= {*done.stderr.split()}
+
+
+def test_what_the_image_needs_comes_first(tmp_path: Path) -> None:
+    """`make release ARGS=--image` brings Debian's packages before it builds; by themselves, the script and the one that
+    brings them say what to run, and a release that was there stays whole."""
+
+    def told(*words: str | Path, folder: Path = ROOT) -> tuple[int, str]:
+        ran = subprocess.run(words, cwd=folder, capture_output=True, text=True, check=False)
+        return ran.returncode, ran.stdout + ran.stderr
+
+    _, steps = told("make", "-n", "release", "ARGS=--image")
+    assert 0 < steps.index("tools/venv.sh dev") < steps.index("tools/debian_root.sh") < steps.index("tools/release.py")
+    assert "debian_root" not in told("make", "-n", "release")[1]
+    clone = tmp_path / "clone"
+    subprocess.run(["git", "clone", "-q", str(ROOT), str(clone)], check=True)
+    (clone / "release").mkdir()
+    (clone / "release/SHA256SUMS").write_text("", "utf-8")
+    code, said = told(sys.executable, "tools/release.py", "--image", folder=clone)
+    assert (code, "run `make debian-root`" in said) == (4, True)
+    assert [path.name for path in (clone / "release").iterdir()] == ["SHA256SUMS"]
+    programs = tmp_path / "programs"
+    programs.mkdir()
+    for name in ("apt-get", "dpkg"):
+        (programs / name).symlink_to("/bin/true")
+    code, said = told("env", f"PATH={programs}:/usr/bin:/bin", "tools/debian_root.sh", folder=clone)
+    assert (code, "run make debian-root" in said) == (1, True)
+
+
+def test_a_release_that_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing is left half done: what was there stays."""
+    out = tmp_path / "release"
+    out.mkdir()
+    (out / "SHA256SUMS").write_text("whole", "utf-8")
+
+    def fails(out: Path, *_: object) -> None:
+        (out / "half").write_text("")
+        raise OSError("no space")
+
+    monkeypatch.setattr(release_program, "packages", fails)
+    monkeypatch.setattr(release_program, "git", lambda *words: "0" if words[0] == "show" else "")
+    monkeypatch.setattr(sys, "argv", ["release.py", "--out", str(out)])
+    with pytest.raises(OSError, match="no space"):
+        release_program.main()
+    assert [path.name for path in tmp_path.iterdir()] == ["release"]
+    assert (out / "SHA256SUMS").read_text("utf-8") == "whole"

@@ -10,10 +10,14 @@ root=$PWD/.tools/debian-root
 rm -rf "$root"
 for program in apt-get dpkg; do
   if ! command -v "$program" >/dev/null; then
-    echo "error: there is no $program to make a root of Debian's packages with: run these tests on Debian" >&2
+    echo "error: there is no $program to make a root of Debian's packages with: run this on Debian" >&2
     exit 1
   fi
 done
+if [ ! -x .venv/bin/python ]; then
+  echo "error: there is no .venv, whose Python the root is to have: run make debian-root, which makes it first" >&2
+  exit 1
+fi
 mkdir -p .tools
 work=$(mktemp -d "$PWD/.tools/debian-root.XXXXXX")
 trap 'rm -rf "$work"' EXIT

@@ -53,6 +53,7 @@ CONFIG = "application/vnd.oci.image.config.v1+json"
 MANIFEST = "application/vnd.oci.image.manifest.v1+json"
 INDEX = "application/vnd.oci.image.index.v1+json"
 NOBODY = 65532
+BASE = ROOT / ".tools/debian-root"
 ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
 
 
@@ -145,13 +146,10 @@ def image(out: Path, place: Path, when: int) -> None:
     """The reconciler's image in the folder OUT, as an OCI layout: PLACE, what the Containerfile's steps gave, over
     Debian's Python.
     """
-    base = ROOT / ".tools/debian-root"
-    if not base.is_dir():
-        raise SystemExit("error: there is no .tools/debian-root: run tools/debian_root.sh, on Debian")
     shutil.rmtree(place / "bin", ignore_errors=True)  # commands that name the Python of this machine
     for record in place.glob("*.dist-info/RECORD"):  # and lists that have them
         record.unlink()
-    layers = [layer(base, "", when), layer(place, image_root.PLACE[1:], when)]
+    layers = [layer(BASE, "", when), layer(place, image_root.PLACE[1:], when)]
     blobs = out / "blobs/sha256"
     blobs.mkdir(parents=True)
 
@@ -189,7 +187,7 @@ def image(out: Path, place: Path, when: int) -> None:
     index = {"schemaVersion": 2, "mediaType": INDEX, "manifests": [listed]}
     (out / "index.json").write_text(json.dumps(index, sort_keys=True), "utf-8")
     (out / "oci-layout").write_text('{"imageLayoutVersion": "1.0.0"}', "utf-8")
-    shutil.copy(f"{base}.sha256", out.parent / "image-packages.sha256")
+    shutil.copy(f"{BASE}.sha256", out.parent / "image-packages.sha256")
 
 
 def provenance(files: dict[str, str]) -> str:
@@ -235,22 +233,34 @@ def main() -> int:
     if changed := git("status", "--porcelain", "--untracked-files=normal"):
         print(f"error: a release is of a commit, and files differ from it:\n{changed}", file=sys.stderr)
         return 4
-    when = int(git("show", "--no-patch", "--format=%ct", "HEAD"))
-    shutil.rmtree(options.out, ignore_errors=True)
-    options.out.mkdir(parents=True)
-    packages(options.out, when)
-    (options.out / "sbom.cdx.json").write_text(bill(NAME, of_python("runtime.txt"), when), "utf-8")
-    if options.image:
-        with tempfile.TemporaryDirectory() as work:
-            image(options.out / "image", image_root.build(Path(work)), when)
-        listed = (options.out / "image-packages.sha256").read_text("utf-8")
-        parts = [*of_python("reconciler.txt"), *of_system(listed, platform.freedesktop_os_release()["ID"])]
-        (options.out / "image.cdx.json").write_text(bill("gpustack-reconciler", parts, when), "utf-8")
-    (options.out / "provenance.json").write_text(provenance(digests(options.out)), "utf-8")
-    sums = "".join(f"{digest}  {name}\n" for name, digest in digests(options.out).items())
-    (options.out / "SHA256SUMS").write_text(sums, "utf-8")
+    if options.image and not Path(f"{BASE}.sha256").is_file():
+        print("error: there is no .tools/debian-root for the image: run `make debian-root`, on Debian", file=sys.stderr)
+        return 4
+    with tempfile.TemporaryDirectory() as work:  # not in the clone, whose sources would have it
+        sums = build(Path(work) / "release", image_too=options.image)
+        shutil.rmtree(options.out, ignore_errors=True)
+        options.out.parent.mkdir(parents=True, exist_ok=True)
+        shutil.move(Path(work) / "release", options.out)
     print(sums, end="")
     return 0
+
+
+def build(out: Path, *, image_too: bool) -> str:
+    """The release in the new folder OUT; returns its checksums."""
+    when = int(git("show", "--no-patch", "--format=%ct", "HEAD"))
+    out.mkdir()
+    packages(out, when)
+    (out / "sbom.cdx.json").write_text(bill(NAME, of_python("runtime.txt"), when), "utf-8")
+    if image_too:
+        with tempfile.TemporaryDirectory() as work:
+            image(out / "image", image_root.build(Path(work)), when)
+        listed = (out / "image-packages.sha256").read_text("utf-8")
+        parts = [*of_python("reconciler.txt"), *of_system(listed, platform.freedesktop_os_release()["ID"])]
+        (out / "image.cdx.json").write_text(bill("gpustack-reconciler", parts, when), "utf-8")
+    (out / "provenance.json").write_text(provenance(digests(out)), "utf-8")
+    sums = "".join(f"{digest}  {name}\n" for name, digest in digests(out).items())
+    (out / "SHA256SUMS").write_text(sums, "utf-8")
+    return sums
 
 
 if __name__ == "__main__":
