@@ -19,7 +19,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from tests.control_plane.actors.operands import gpu_kubelets
-from tests.control_plane.cluster import ControlPlane, free_ports
+from tests.control_plane.cluster import RELEASE, ControlPlane, free_ports
 from tests.control_plane.machine import Machine
 from tests.control_plane.pace import Pace
 from tests.control_plane.process import Program
@@ -32,8 +32,8 @@ NODES = ("gpu-0", "gpu-1")
 CONTROL_PLANE = {"node-role.kubernetes.io/control-plane": ""}
 RECONCILER, NAMESPACE = "gpustack-reconciler", "gpu-operator"
 WORDS = """\
-Kubernetes {version}, nodes {nodes}. In another terminal:
-  export KUBECONFIG={config} PATH="$PATH:{programs}"
+Kubernetes {release} acting as {version}, nodes {nodes}. In another terminal:
+  export KUBECONFIG={config} PATH="{programs}:$PATH"
 The cluster ends with Ctrl-C."""
 
 
@@ -94,7 +94,7 @@ def main() -> int:
     try:
         with laptop(FOLDER) as cluster:
             programs = ROOT / ".tools" / "control-plane" / "bin"
-            words = {"version": KUBERNETES, "nodes": ", ".join(NODES), "programs": programs}
+            words = {"release": RELEASE, "version": KUBERNETES, "nodes": ", ".join(NODES), "programs": programs}
             print(WORDS.format(config=cluster.kubeconfig, **words), flush=True)
             threading.Event().wait()
     except KeyboardInterrupt:

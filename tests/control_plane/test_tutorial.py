@@ -16,7 +16,7 @@ __all__ = ["cache", "project"]
 def test_the_tutorial_word_for_word(project: Project, tmp_path: Path) -> None:
     """Two nodes get the stack, then a newer driver; each command prints what stands below it."""
     with laptop(tmp_path / "cluster") as cluster:
-        path = os.pathsep.join((os.environ["PATH"], str(BIN)))
+        path = os.pathsep.join((str(BIN), os.environ["PATH"]))
         reader = Reader(project, {"KUBECONFIG": str(cluster.kubeconfig), "PATH": path})
         for block in blocks(TUTORIAL):
             if block.followed:

@@ -55,10 +55,10 @@ def blocks(page: Path) -> list[Block]:
 
 @dataclass
 class Reader:
-    """Somebody who follows a page, in a project's folder and with MORE in the environment."""
+    """Somebody who follows a page, in a project's folder and with MORE in the environment, less what is None."""
 
     project: Project
-    more: Mapping[str, str] = field(default_factory=dict)
+    more: Mapping[str, str | None] = field(default_factory=dict)
     folder: Path = Path()
 
     @property
@@ -95,14 +95,15 @@ class Reader:
         if command.startswith("cd "):
             self.folder /= command.removeprefix("cd ")
             return ""
-        environment = {**GIT, **self.more}
+        environment: dict[str, str | None] = {**GIT, **self.more}
         if command.startswith("gpustack "):
             ran = self.project.run(*shlex.split(command)[1:], cwd=self.at, env=environment)
             return (ran.out.rstrip() + "\n" + (ran.err.rstrip() if ran.code else "")).strip()
+        known = {**os.environ, "LC_ALL": "C.UTF-8", **environment}
         done = subprocess.run(
             ["bash", "-c", command],
             cwd=self.at,
-            env={**os.environ, "LC_ALL": "C.UTF-8", **environment},
+            env={name: value for name, value in known.items() if value is not None},
             capture_output=True,
             text=True,
             check=False,
