@@ -49,9 +49,12 @@ def thing(state: os.stat_result) -> Thing:
     return A_LINK if kind == stat.S_IFLNK else Thing("special")
 
 
-def look(root: Path, below: str = "", plain: Set[str] = frozenset(), *, deep: bool = True) -> dict[str, Thing]:
+def look(
+    root: Path, below: str = "", plain: Set[str] = frozenset(), but: Set[str] = frozenset(), *, deep: bool = True
+) -> dict[str, Thing]:
     """All that is in the folder BELOW of ROOT, BELOW itself included, by the path from ROOT; not DEEP, what is right in
-    it. Links are not followed, ROOT's own included. Files that are known to be PLAIN are not looked at again.
+    it. Links are not followed, ROOT's own included. Files that are known to be PLAIN are not looked at again; the paths
+    BUT, and what is below them, not at all.
 
     Raises OSError for a folder that can't be read: what isn't seen can't be judged, and would not be carried over."""
     there: dict[str, Thing] = {}
@@ -70,6 +73,8 @@ def look(root: Path, below: str = "", plain: Set[str] = frozenset(), *, deep: bo
         with os.scandir(f"{root}/{folder}") as entries:
             for entry in entries:
                 name = f"{folder}/{entry.name}" if folder else entry.name
+                if name in but:
+                    continue
                 known = name in plain and entry.is_file(follow_symlinks=False)
                 there[name] = A_FILE if known else thing(entry.stat(follow_symlinks=False))
                 if deep and there[name] is A_FOLDER:

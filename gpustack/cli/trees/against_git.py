@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, cast
+from typing import TYPE_CHECKING, NamedTuple
 
 from ...catalog.kinds import FOLDER
 from ...compiler import fleet
@@ -34,6 +34,7 @@ from .artifacts import Base, digest_in, indexes
 from .comparison import New, Sides, side_of
 from .policies import Policies
 from .repository import Entry, Git, blob_name
+from .settled import Settling, held_as_one
 from .steered import touched, touched_above
 from .versions import stepped
 
@@ -45,7 +46,7 @@ if TYPE_CHECKING:
 
 
 MANY = 20
-"""Clusters of the base that are worth compiling what they share: then none of their policies is read the next time."""
+"""Clusters of the base that are worth compiling what they share: then none of their files or policies is read."""
 LINKS = 8
 """Links that may lead from one to the next."""
 BELOW = f"{common.POLICIES}/"
@@ -72,45 +73,52 @@ def git_sides(options: argparse.Namespace, project: Project, texts: Texts, after
     title = f"{options.base} ({commit[:10]})"
     folder = git.named(where) if (where := git.place(options.out)) else options.out.rstrip("/")
     there = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="gpustack-diff-"))).resolve()
-    merged = git.entries(commit, ".")
-    added = {path: blob for path, (mode, blob) in merged.items() if path.startswith(BROUGHT) and mode[:3] == "100"}
-    git.extract(added, there)
+    held = git.folders(commit, functools.partial(held_as_one, folder))
+    git.extract(
+        {at: each.blob for at, each in held.items() if at.startswith(BROUGHT) and each.mode[:3] == "100"}, there
+    )
     elsewhere = replace(common.elsewhere_in(project, there), out=there / "dist", versions=None)
-    rendered = {path[len(folder) + 1 :]: entry for path, entry in merged.items() if path.startswith(f"{folder}/")}
-    made = named(after, git.algorithm)
-    staged = git.staged_beside(commit, merged)
-    submodules = {path: entry for path, entry in merged.items() if entry.mode == "160000"}
-    foreign = Proposed(git, project, folder, made, rendered, submodules, after.policies.sources).strays(staged)
-    others = {**touched(git, merged, staged, folder), **touched_above(git, commit)}
-    policies = policies_of(git, commit, merged)
+    policies = policies_of(git, commit, held)
     same = unchanged_policies(git, policies, after.policies) if policies else {}
-
-    def read_merged(name: str) -> bytes | None:
-        entry = merged.get(os.path.relpath(name))
-        plain = entry is not None and entry.mode.startswith("100")
-        return dict(git.contents([entry.blob]))[entry.blob] if entry is not None and plain else None
-
-    def reworded(told: Set[str]) -> list[str]:
-        return [path for path in reworded_files(git, policies, after.policies, told) if path not in others]
+    there_read = None
+    if any(path.startswith(f"{folder}/") for path in held):
+        there_read = read_there(git, policies, same, elsewhere, after.policies)
+    settling = Settling(git, project, folder, there_read.every() if there_read else {}, after, texts)
+    merged, changed = settling.settle(commit, held, title)
+    rendered = {path[len(folder) + 1 :]: entry for path, entry in merged.items() if path.startswith(f"{folder}/")}
+    made = named(after, git.algorithm, settling.settled)
+    staged = git.staged_beside(merged, changed)
+    submodules = {path: entry for path, entry in merged.items() if entry.mode == "160000"}
+    known = (made, rendered, submodules, after.policies.sources, settling.places)
+    foreign = Proposed(git, project, folder, *known).strays(staged)
+    others = {**touched(git, merged, staged, folder), **touched_above(git, commit)}
 
     laid_out = functools.partial(lay_out, git, policies, there)
-    then, old = replace(elsewhere, versions=project.versions), cast("Policies | None", None)
-    if not rendered:
+    then = replace(elsewhere, versions=project.versions)
+    if there_read is None:
         before, old = rendered_there(git, policies, then, texts, title)
         told: Sequence[Effect] = ()
     else:
-        files, read = merged_files(git, rendered, made, texts)
+        files = merged_files(git, rendered, made, texts)
         digests = {name: digest_in(each) for name, each in indexes(git, rendered, files[0]).items() if digest_in(each)}
         base = Base(digests, elsewhere, texts, getattr(options, "registry", False))
-        known = files[0].keys() | base.digests.keys() | files[1].keys()
-        # A new cluster is compared with what others say; what is in an artifact alone is compiled again.
-        wanted = read or after.side.names() - known or set(same.values()) != after.policies.sources.keys()
-        old = there_read = read_there(git, policies, same, elsewhere, after.policies) if wanted else None
         clusters = shared(files[0], after.side.clusters) | base.sides(after, there_read, set(same.values()))
-        before, told = Side(clusters, texts, title, shared(files[1], after.side.engine)), base.effects
-    rings = functools.partial(both_rings, f"{BELOW}{FLEET}" in policies, laid_out)
+        engine = {**shared(files[1], after.side.engine), **settling.side.engine}
+        before, told = Side({**clusters, **settling.side.clusters}, texts, title, engine), base.effects
+        old = there_read
     steps = functools.partial(stepped, then, laid_out, before, after)
-    return Sides(before, after.side, old, after.policies, others, foreign, read_merged, reworded, rings, told, steps)
+    readers = (
+        functools.partial(read_merged, git, merged),
+        functools.partial(reworded_files, git, policies, after.policies, others.keys()),
+        functools.partial(both_rings, f"{BELOW}{FLEET}" in policies, laid_out),
+    )
+    return Sides(before, after.side, old, after.policies, others, foreign, *readers, told, steps)
+
+
+def read_merged(git: Git, merged: Mapping[str, Entry], name: str) -> bytes | None:
+    """The content of the file NAME among what is MERGED; None where there is none."""
+    entry = merged.get(os.path.relpath(name))
+    return dict(git.contents([entry.blob]))[entry.blob] if entry is not None and entry.mode[:3] == "100" else None
 
 
 def lay_out(git: Git, policies: Mapping[str, str], there: Path) -> Path:
@@ -131,14 +139,14 @@ def both_rings(known: bool, laid_out: Callable[[], Path]) -> tuple[Ringed, Ringe
         return None
 
 
-def named(after: New, how: str) -> dict[str, Made]:
-    """The files of AFTER by their paths below the rendered folder, named as Git names contents with the algorithm HOW:
-    what has the same name need not be read."""
+def named(after: New, how: str, but: Set[str]) -> dict[str, Made]:
+    """The files of AFTER by their paths below the rendered folder, BUT for those of some clusters, named as Git names
+    contents with the algorithm HOW: what has the same name need not be read."""
     encoded: dict[str, bytes] = {}
     by_path = {}
-    kept = ((name, files) for name, files in after.side.clusters.items() if name not in after.layers)
-    both = [(f"{cluster}/", cluster, files) for cluster, files in kept]
-    both += [("", cluster, files) for cluster, files in after.side.engine.items()]
+    clusters, engine = after.side.clusters, after.side.engine
+    both = [(f"{cluster}/", cluster, clusters[cluster]) for cluster in clusters.keys() - after.layers.keys() - but]
+    both += [("", cluster, engine[cluster]) for cluster in engine.keys() - but]
     for where, cluster, files in both:
         head = after.headers[cluster].encode()
         for name, text in files.items():
@@ -150,9 +158,9 @@ def named(after: New, how: str) -> dict[str, Made]:
 
 def merged_files(
     git: Git, rendered: Mapping[str, Entry], made: Mapping[str, Made], texts: Texts
-) -> tuple[tuple[Shown, Shown], bool]:
+) -> tuple[Shown, Shown]:
     """What is merged as RENDERED, by the paths below the rendered folder: the files of each cluster, and those of its
-    engine; and whether any of it isn't MADE so now."""
+    engine. What is MADE so now isn't read."""
     from ...review.diff.sides import without_header
 
     merged: tuple[Shown, Shown] = ({}, {})
@@ -172,7 +180,7 @@ def merged_files(
         text = texts.name(without_header(content.decode("utf-8", "replace"), HEADER))
         for files, name in unread[blob]:
             files[name] = text
-    return merged, bool(unread)
+    return merged
 
 
 def _placed(path: str) -> tuple[int, str, str] | None:
@@ -268,6 +276,10 @@ class Merged(Policies):
                 target.parent.mkdir(parents=True, exist_ok=True)
                 target.write_bytes(self._content.pop(path))
 
+    def every(self) -> dict[str, Source]:
+        """The policies of all clusters, those too that are the same now."""
+        return self.sources | {name: now.sources[name] for name, now in self._same.items()}
+
     def _read(self, source: Source) -> Spec:
         self._write(self.project, [source.path])
         return super()._read(source)
@@ -309,9 +321,9 @@ def _as_merged(git: Git, blobs: Mapping[str, str], path: str) -> bool:
     return Path(path).is_file() and blob_name(git.algorithm, read_regular(Path(path))) == blobs.get(path)
 
 
-def reworded_files(git: Git, blobs: Mapping[str, str], now: Policies, told: Set[str]) -> list[str]:
+def reworded_files(git: Git, blobs: Mapping[str, str], now: Policies, but: Set[str], told: Set[str]) -> list[str]:
     """The paths among BLOBS of policies that are others NOW, but for those of the clusters TOLD, and of layers, but for
-    those that one of them extends. Layers that are new or gone count."""
+    those that one of them extends. Layers that are new or gone count; paths in BUT don't."""
     paths = {source.path.as_posix() for name, source in now.sources.items() if name not in told}
     beside = shared_files(Path(common.POLICIES)).values()
     layers = {path for path in (*blobs, *(each.as_posix() for each in beside)) if path.startswith(f"{BELOW}layers/")}
@@ -319,4 +331,4 @@ def reworded_files(git: Git, blobs: Mapping[str, str], now: Policies, told: Set[
     for name, source in now.sources.items():
         if name in told and layers & others:  # a fleet extends what it has within its first clusters
             others -= {os.path.relpath(path) for path in layers_of(source.path)}
-    return sorted(others)
+    return sorted(others - but)

@@ -11,7 +11,7 @@ import hashlib
 import os
 import re
 import sys
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -156,6 +156,29 @@ class Git:
             entries[path] = Entry(sys.intern(head[:6]), head.rpartition(" ")[2])  # a fleet has a million of them
         return {self.named(path): entry for path, entry in entries.items()} if self.prefix else entries
 
+    def folders(self, commit: str, held: Callable[[str], bool]) -> dict[str, Entry]:
+        """All that COMMIT has in the root, by the names from there; a folder that is HELD as one is one entry."""
+        top = self._run(["rev-parse", "--verify", "--quiet", f"{commit}:{self.prefix}"])
+        return self.within({"": os.fsdecode(top.stdout).strip()}, held) if top.returncode == 0 else {}
+
+    def within(self, trees: Mapping[str, str], held: Callable[[str], bool] = lambda _: False) -> dict[str, Entry]:
+        """What is in the TREES, Git's names of folders by their paths, by path; one that is HELD as one is an entry."""
+        found: dict[str, Entry] = {}
+        waiting, size = dict(trees), 20 if self.algorithm == "sha1" else 32
+        listed = re.compile(rb"([0-7]+) ([^\0]+)\0(.{%d})" % size, re.DOTALL)
+        while waiting:
+            below: dict[str, str] = {}
+            content = dict(self.contents(waiting.values()))
+            for folder, tree in waiting.items():
+                for mode, name, blob in listed.findall(content[tree]):
+                    path = f"{folder}/{os.fsdecode(name)}" if folder else os.fsdecode(name)
+                    if mode == b"40000" and not held(path):
+                        below[path] = blob.hex()
+                    else:
+                        found[path] = Entry(sys.intern(mode.decode()), blob.hex())
+            waiting = below
+        return found
+
     def named(self, path: str) -> str:
         """PATH, from the repository's top, as it is named from the root."""
         if path.startswith(self.prefix):
@@ -174,10 +197,10 @@ class Git:
             entries[self.named(path)] = Entry(mode, blob if stage == "0" else "")
         return entries
 
-    def staged_beside(self, commit: str, merged: Mapping[str, Entry]) -> dict[str, Entry]:
-        """What `staged` has for the root, found by what differs from COMMIT, which has MERGED there."""
+    def staged_beside(self, merged: Mapping[str, Entry], changed: Mapping[str, Entry | None]) -> dict[str, Entry]:
+        """What `staged` has for the root, of a commit that has MERGED there and differs from it by what is CHANGED."""
         entries = dict(merged)
-        for path, entry in self.restaged(commit, ".").items():
+        for path, entry in changed.items():
             if entry and not entry.blob:
                 return self.staged(".")
             if entry:
@@ -330,10 +353,25 @@ def same(path: Path, entry: Entry) -> bool:
         return False
 
 
-def blob_name(how: str, content: bytes) -> str:
+def blob_name(how: str, content: bytes, kind: bytes = b"blob") -> str:
     """What Git calls CONTENT, with the algorithm HOW. `hashlib.new` takes half as long again, a million times."""
     algorithm = hashlib.sha256 if how == "sha256" else hashlib.sha1
-    return algorithm(b"blob %d\0%b" % (len(content), content), usedforsecurity=False).hexdigest()
+    return algorithm(b"%b %d\0%b" % (kind, len(content), content), usedforsecurity=False).hexdigest()
+
+
+def tree_name(how: str, files: Mapping[str, bytes]) -> str:
+    """What Git calls a folder of FILES that nobody executes, by their paths in it, with the algorithm HOW."""
+    inner: dict[str, dict[str, bytes]] = {}
+    entries: list[tuple[bytes, bytes, str]] = []
+    for path, content in files.items():
+        first, _, rest = path.partition("/")
+        if rest:
+            inner.setdefault(first, {})[rest] = content
+        else:
+            entries.append((os.fsencode(first), b"100644", blob_name(how, content)))
+    entries += [(os.fsencode(f"{name}/"), b"40000", tree_name(how, held)) for name, held in inner.items()]
+    parts = (b"%b %b\0%b" % (mode, name.rstrip(b"/"), bytes.fromhex(blob)) for name, mode, blob in sorted(entries))
+    return blob_name(how, b"".join(parts), b"tree")
 
 
 BASES = ("refs/gpustack/base", "refs/remotes/origin/HEAD", "HEAD")

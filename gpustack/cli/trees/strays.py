@@ -156,7 +156,8 @@ class Proposed:
     """The rendered folder as it is proposed, beside what is merged.
 
     `made` are the files that the policies render to, by the path below the folder, less the indexes; `merged` is what
-    the base has there, by the same paths; `submodules` those of the base, wherever they are."""
+    the base has there, by the same paths; `submodules` those of the base, wherever they are. What is at the paths
+    `settled` and below them isn't looked at, and is in none of these (settled.py)."""
 
     git: Git
     project: Project
@@ -165,6 +166,7 @@ class Proposed:
     merged: Mapping[str, Entry]
     submodules: Mapping[str, Entry]
     sources: Mapping[str, Source]
+    settled: Set[str]
     _listed: dict[str, dict[str, str]] | None = None
 
     def strays(self, staged: Mapping[str, Entry]) -> list[Foreign]:
@@ -176,10 +178,10 @@ class Proposed:
         outside = ((path, entry) for path, entry in staged.items() if not f"{path}/".startswith(start))
         fresh = (path for path, entry in outside if entry.mode == "160000" and self.submodules.get(path) != entry)
         strays = [Foreign.of(path, "submodule") for path in fresh]  # what is in them is in no review
-        if self.merged or mine:
+        if self.merged or mine or self.settled:
             odd = self.git.converts([path for path in staged if path.startswith((start, POLICIES))], staged)
             good = set() if odd else self._good(mine)
-            there = folders.look(out, plain=good)
+            there = folders.look(out, plain=good, but=self.settled)
             digests = {path: spec.sha256 for path, spec in allowed(self.project.root).items()}
             rest = {path: entry for path, entry in mine.items() if path not in good}
             inside = {*self._on_disk(there, good), *self._in_git(there, rest)}
@@ -217,7 +219,8 @@ class Proposed:
                     stale.add(path)
                 elif made:
                     yield Foreign.of(path, "content")
-        yield from foreign.judge(there, {*self.made, *indexes, *stale}, {INDEX} if indexes else ())
+        ways = {*([INDEX] if indexes else ()), *foreign.all_above(self.settled)}
+        yield from foreign.judge(there, {*self.made, *indexes, *stale}, ways)
         gone = [path for path in self.made if path not in there and path in self.merged]
         if gone and not there:
             yield Foreign.of("", "empty")
