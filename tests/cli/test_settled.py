@@ -8,8 +8,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis.strategies import lists, sampled_from
 
-from gpustack.cli.trees.repository import Git, tree_name
+from gpustack.cli.trees.repository import CONVERTED, Git, tree_name
 from gpustack.cli.trees.settled import Settling
 from tests.cli.test_foreign import ENGINE, a_file, git, merged
 from tests.project import Project
@@ -78,7 +80,7 @@ def test_what_is_as_rendered_is_settled(
     act(merged)
     base = "HEAD~1" if act is committed else "HEAD"
     short = merged.run("diff", "--base", base, "--format", "json")
-    monkeypatch.setattr(Git, "has_attributes", lambda *_: True)
+    monkeypatch.setattr(Git, "may_convert", lambda *_: True)
     assert merged.run("diff", "--base", base, "--format", "json") == short
     assert settled == [{"one"}, set()]
     assert "IMP001" not in short.out
@@ -112,6 +114,13 @@ def in_the_index(project: Project) -> None:
     more(project.dist / FILE)
     git(project.folder, "add", "-A")
     project.write(f"dist/{FILE}", good)
+
+
+def in_the_index_alone(project: Project, path: str, text: str) -> None:
+    """Attributes that are staged and gone from the work tree."""
+    project.write(path, text)
+    git(project.folder, "add", "-Af")
+    (project.folder / path).unlink()
 
 
 def gone_and_ignored(project: Project) -> None:
@@ -156,6 +165,10 @@ def a_folder_link(path: Path) -> None:
         in_the_index,
         gone_and_ignored,
         lambda project: project.write(".gitattributes", "*.yaml eol=crlf\n"),
+        lambda project: project.write("dist/.gitattributes", "* filter=x\n"),
+        lambda project: project.write(".git/info/attributes", "* ident\n"),
+        lambda project: in_the_index_alone(project, ".gitattributes", "* ident\n"),
+        lambda project: in_the_index_alone(project, "dist/.gitattributes", "* ident\n"),
         lambda project: git(project.folder, "config", "core.autocrlf", "true"),
     ],
 )
@@ -178,3 +191,66 @@ def test_what_was_merged_and_not_rendered(merged: Project, settled: Settled) -> 
     git(merged.folder, "commit", "-qm", "two")
     assert merged.run("diff").code == 1
     assert settled == [{"two"}]
+
+
+INIT = Path("gpustack/cli/templates/common/dot-gitattributes").read_text()
+"""What `gpustack init` writes."""
+
+
+@pytest.mark.parametrize("line", [INIT, "*.yaml -text\n", "# x filter=y\n\n * text eol=lf linguist-generated -diff\n"])
+def test_attributes_that_keep_contents(merged: Project, settled: Settled, line: str) -> None:
+    """Where no attribute makes something else of a file, clusters are settled."""
+    merged.write(".gitattributes", line)
+    merged.run("diff")
+    assert settled == [{"one"}]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "* text ident",
+        "*\tworking-tree-encoding=UTF-16",
+        "* text eol=crlf",
+        "[attr]text filter=x",
+        "[attr]ours text\n* ours",
+        '"a b" filter=x',
+        "\v#x filter=y",
+        "a\r#b filter=x",
+        "\ufeff* filter=x",
+        "* text\0\n* filter=x",
+    ],
+)
+def test_attributes_that_may_convert(merged: Project, settled: Settled, line: str) -> None:
+    """Where a word may make something else of a file, however it is written, nothing is settled."""
+    merged.write(".gitattributes", f"* text=auto\n{line}\n")
+    merged.run("diff")
+    assert settled == [set()]
+
+
+PIECES = [*' \t\r\v\f\0\n\n\n*#"\\-!=', "\ufeff", "*", "* ", " ", "[attr]", "ours", "text", "binary", "a"]
+PIECES += [
+    " filter=x",
+    "filter",
+    "ident",
+    " ident",
+    "eol=crlf",
+    " eol=lf",
+    "text=auto",
+    "working-tree-encoding=UTF-16",
+    "-text",
+    "\n* ",
+]
+
+
+@settings(max_examples=300, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(lists(sampled_from(PIECES), max_size=12).map("".join))
+def test_attributes_are_as_git_reads_them(tmp_path: Path, text: str) -> None:
+    """However a file of attributes is written: where Git gives anything one that converts, a word of it is seen."""
+    if not (tmp_path / ".git").exists():
+        git(tmp_path, "init", "-q")
+    (tmp_path / ".gitattributes").write_text(text, newline="")
+    names = (*CONVERTED, "eol", "crlf")
+    said = git(tmp_path, "check-attr", *names, "--", "a", "#x", "a b", "\v#x", "ours", '"a')
+    converts = any(line.rpartition(": ")[2] not in {"unspecified", "unset", "lf"} for line in said.splitlines())
+    if converts:
+        assert Git("", "", tmp_path).may_convert(["a"], [])

@@ -25,6 +25,8 @@ from .git import Done, answer, start
 ATTRIBUTES = ".gitattributes"
 CONVERTED = ("filter", "ident", "working-tree-encoding")
 """Attributes of Git by which a file is checked out as another than it was committed as."""
+HARMLESS = re.compile(rb"[-!]?(text|binary|diff|merge|linguist-.*)|text=auto|eol=lf")
+"""A word of attributes, whole, by which each file is checked out as it was committed, whatever other words say."""
 
 
 class Entry(NamedTuple):
@@ -41,6 +43,7 @@ class Git:
         self._why, self._remedy = why, remedy
         self._root = root
         self._overlooked: set[str] | None = None
+        self._touched: dict[str, set[str]] = {}
         self.prefix = self.ask("rev-parse", "--show-prefix").removesuffix("\n")
 
     @functools.cached_property
@@ -232,23 +235,30 @@ class Git:
         it looks: the kernel sets the time of the last change. A pull request writes neither that nor the index.
 
         Git itself opens files that were written in the same second as the index, and converts them as attributes say:
-        only where `converts` has nothing may it be asked."""
-        words = ["diff-files", "--raw", "-z", "--no-renames", "--ignore-submodules=all", "--", folder]
-        listed = self.ask(*words).split("\0")
-        return {self.named(path) for path in listed[1::2]} | self.overlooked(".")
+        only where `converts` has nothing may it be asked. It is asked once."""
+        if folder not in self._touched:
+            words = ["diff-files", "--raw", "-z", "--no-renames", "--ignore-submodules=all", "--", folder]
+            listed = self.ask(*words).split("\0")
+            self._touched[folder] = {self.named(path) for path in listed[1::2]} | self.overlooked(".")
+        return self._touched[folder]
 
     def converts(self, paths: Collection[str], staged: Iterable[str]) -> list[tuple[str, str, str]]:
-        """Which of PATHS Git checks out as another content than is committed: path, attribute and its value. The
-        settings of the clone for line ends are of the path "". STAGED are all paths of the index."""
+        """Which of PATHS Git checks out as another content than is committed: path, attribute and its value; first
+        `line_ends`. STAGED are all paths of the index."""
+        rules = self.line_ends()
+        if self.may_convert(paths, staged):
+            said = self.attributes(sorted(paths), (*CONVERTED, "eol"))
+            rules += [each for each in said if each[1] != "eol" or each[2] == "crlf"]
+        return rules
+
+    def line_ends(self) -> list[tuple[str, str, str]]:
+        """The settings of the clone for line ends by which any file is checked out as another; their path is ""."""
         ends = {"core.autocrlf": "true", "core.eol": "crlf"}
         asked = self._run(["config", "--get-regexp", r"^core\.(autocrlf|eol)$"])
         lines = (line.partition(" ") for line in os.fsdecode(asked.stdout).splitlines())
         rules = [("", name, value) for name, _, value in lines if ends.get(name) == value.lower()]
         if os.linesep != "\n":
             rules.append(("", "core.eol", "native"))
-        if self.has_attributes(paths, staged):
-            said = self.attributes(sorted(paths), (*CONVERTED, "eol"))
-            rules += [each for each in said if each[1] != "eol" or each[2] == "crlf"]
         return rules
 
     def overlooked(self, folder: str | Path) -> set[str]:
@@ -263,18 +273,23 @@ class Git:
         self._overlooked = hidden if folder == "." else None
         return hidden
 
-    def has_attributes(self, paths: Iterable[str], staged: Iterable[str]) -> bool:
-        """Whether any of PATHS may have an attribute: Git reads a file in each folder from the repository's top to a
-        path, in the work tree or as it is STAGED, and one of the clone's own."""
-        ways = all_above(paths)
+    def may_convert(self, paths: Iterable[str], staged: Iterable[str]) -> bool:
+        """Whether any of PATHS may have an attribute that isn't HARMLESS: Git reads a file in each folder from the
+        repository's top to a path, in the work tree or as it is STAGED, and one of the clone's own."""
         tops = ["../" * count + ATTRIBUTES for count in range(self.prefix.count("/") + 1)]
         own = self.ask("rev-parse", "--git-path", "info/attributes").removesuffix("\n")
         root = os.fspath(self.here(""))
-        if any(os.path.lexists(f"{root}/{file}") for file in (*tops, *(f"{way}/{ATTRIBUTES}" for way in ways))):
+        files = [f"{root}/{file}" for file in (*tops, *(f"{way}/{ATTRIBUTES}" for way in all_above(paths)))]
+        wanted = [*tops, *(path for path in staged if path.endswith(f"/{ATTRIBUTES}"))]
+        entries = [line.split()[:2] for line in self._listed("ls-files", "--stage", "-z", "--", *wanted)]
+        if not all(mode.startswith("100") for mode, _ in entries):
             return True
-        if os.path.lexists(self.here(own)) or self.ask("ls-files", "--", *tops):
+        texts = [text for _, text in self.contents(blob for _, blob in entries)]
+        try:
+            texts += [read_regular(file, follow=False) for file in (*files, self.here(own)) if os.path.lexists(file)]
+        except OSError:  # a link, say
             return True
-        return any(path.endswith(f"/{ATTRIBUTES}") for path in staged)
+        return not all(HARMLESS.fullmatch(word) for text in texts for word in attributes_in(text))
 
     def others(self, but: str) -> list[str]:
         """The files, by paths from the root, that Git neither knows nor is told to ignore, less the folder BUT."""
@@ -338,6 +353,15 @@ class Git:
         for path, blob in blobs.items():
             with open(f"{into}/{path}", "wb", buffering=0) as file:  # noqa: PTH123 - thousands of them
                 file.write(content[blob])
+
+
+def attributes_in(text: bytes) -> Iterator[bytes]:
+    """The words of a file of attributes with TEXT, whatever they are given to, where Git may take them for words. A
+    name for several of them is one too, and so is a pattern in quotes, which has an end of its own."""
+    for line in text.split(b"\n"):
+        first, *words = re.split(rb"[ \t\r]+", line.strip(b" \t\r"))
+        if not first.startswith(b"#"):
+            yield from (first, *words) if first.startswith((b"[attr]", b'"')) else words
 
 
 def same(path: Path, entry: Entry) -> bool:

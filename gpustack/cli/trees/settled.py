@@ -150,7 +150,7 @@ class Settling:
             places = [f"{self.folder}/{path}" for name in self.settled for path in self.names[name]]
             every = (*merged, *changed)
             mine = (path for path in every if path.startswith((f"{self.folder}/", POLICIES)))
-            if self.git.has_attributes((*places, *mine), every) or self.git.converts((), every):
+            if self.git.may_convert((*places, *mine), every) or self.git.line_ends():
                 self.settled.clear()
             else:
                 touched = ((path, None) for path in self.git.touched(self.folder))
@@ -216,10 +216,10 @@ class Settling:
         self.laid: dict[str, bool] = {}
         for name in list(self.settled):
             at = places.get(name, {})
-            ways = [self._is_laid_out(name, at, now=now) for now in (False, True)] if all(at.values()) else [False]
-            if not any(ways):
+            plain = all(at.values())
+            self.laid[name] = plain and self._is_laid_out(name, at, now=False)
+            if not self.laid[name] and not (plain and self._is_laid_out(name, at, now=True)):
                 self.settled.discard(name)
-            self.laid[name] = ways[0]
 
     def _is_laid_out(self, name: str, at: Collection[str], *, now: bool) -> bool:
         """Whether the folders of the cluster NAME, AT these places in the work tree, hold what it had, or has NOW."""
