@@ -17,7 +17,7 @@ Anything else that escapes is a defect of ours (exit 70).
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypeVar
 
@@ -32,6 +32,8 @@ Body = dict[str, Any]
 
 Path = tuple[str | int, ...]
 """Where a value stands in a document: ("spec", "nodePools", 0, "name")."""
+Place = tuple["Place | None", str | int]
+"""The same, as the place of what holds it, None for the whole, and one more step."""
 
 Severity = Literal["error", "warning", "note"]
 SEVERITIES: tuple[Severity, ...] = ("error", "warning", "note")
@@ -148,6 +150,34 @@ def docs(page: str) -> str:
 def children(value: Any) -> Iterable[tuple[Any, Any]]:
     """What stands right below VALUE, with the step to it: values of a mapping by key, items of a list by position."""
     return value.items() if isinstance(value, dict) else enumerate(value if isinstance(value, list) else ())
+
+
+def leaves(value: Any, but: Collection[str] = ()) -> list[tuple[Place, Any]]:
+    """The single values in VALUE with their places, in its order; none of what is below the keys BUT. A place costs
+    little until `steps` makes a path of it: few are asked for."""
+    found: list[tuple[Place, Any]] = []
+    _gather(value, None, but, found)
+    return found
+
+
+def _gather(value: Any, place: Place | None, but: Collection[str], found: list[tuple[Place, Any]]) -> None:
+    for key, item in value.items() if isinstance(value, dict) else enumerate(value):
+        if key in but:
+            continue
+        if isinstance(item, dict | list):
+            _gather(item, (place, key), but, found)
+        else:
+            found.append(((place, key), item))
+
+
+def steps(place: Place) -> Path:
+    """The path of a PLACE."""
+    path: list[str | int] = []
+    above: Place | None = place
+    while above is not None:
+        above, step = above
+        path.append(step)
+    return (*reversed(path),)
 
 
 def mapping(value: Any) -> dict[str, Any]:

@@ -5,6 +5,7 @@ is compared with and then stands for the whole line: v26.3.1 is >=v26.3, ==v26.3
 exist, because they have no single meaning for a line.
 """
 
+import functools
 import re
 from collections.abc import Mapping
 from typing import Any
@@ -17,6 +18,7 @@ _NUMBERS = re.compile(r"v?(\d+(?:\.\d+)*)", re.ASCII)
 _TERM = re.compile(r"(>=|<|==)\s*(v?\d+(?:\.\d+)*)", re.ASCII)
 
 
+@functools.lru_cache(maxsize=4096)
 def numbers(version: str | None) -> Key:
     """The numbers at the start of VERSION: v1.34.1+k3s1 is (1, 34, 1). Empty where it has none."""
     match = _NUMBERS.match(version or "")
@@ -31,6 +33,7 @@ def key(version: str) -> Key:
     return parts
 
 
+@functools.lru_cache(maxsize=4096)
 def satisfies(version: str, condition: str) -> bool:
     """Whether VERSION satisfies CONDITION. ValueError where it can't be read as one."""
     have = key(version)

@@ -130,6 +130,7 @@ def os_family(os: str, release: str | None = None) -> OsFamily | None:
     return _data.made(OsFamily, directories, name=family)
 
 
+@functools.lru_cache(maxsize=256)
 def nearest_os(os: str) -> list[str]:
     """Names of systems that are like OS, the nearest first."""
     return nearest(os, [*os_names(), "rhcos4.18", "sles15.6", "debian12", "ol9.4", "amzn2023"])

@@ -124,9 +124,12 @@ class Rule:
 
     def findings(self, subject: Any) -> Iterator[Finding]:
         """What the rule has to say about SUBJECT, which is of the type that `over` says."""
-        from ..cluster.resolve import resolve  # nobody pays for it whose render is in the cache
+        if self.over == "spec":
+            from ..cluster.resolve import resolve  # nobody pays for it whose render is in the cache
 
-        for hit in joined(map(self._told, self.check(resolve(subject) if self.over == "spec" else subject))):
+            subject = resolve(subject)
+        hits = [self._told(each) for each in self.check(subject)]
+        for hit in joined(hits) if hits else ():
             yield Finding(
                 self.id,
                 self.severity,
@@ -152,6 +155,7 @@ class Rule:
         return replace(hit, what=told[0], why=told[1], remedy=told[2], case="", words=())
 
 
+@cache
 def texts(check: Callable[..., Any], name: str) -> Mapping[str, Any]:
     """What the data file beside the module of CHECK says of it, whose id is NAME; empty where it says nothing."""
     path = Path(inspect.getfile(check)).with_suffix(".yaml")

@@ -316,7 +316,8 @@ def component_result(entry: Entry | TeamEntry, resources: list[Resource], namesp
     objects say (with the object), and its bodies as one text, which few ask for."""
     from ..checks.objects.references import needed, provided
 
-    judged = ((each, rule.findings(_looked_at(each))) for each in resources for rule in rules_over("object"))
+    seen = ((each, _looked_at(each)) for each in resources)
+    judged = ((each, rule.findings(looked_at)) for each, looked_at in seen for rule in rules_over("object"))
     return {
         "files": [[file_name(resource, namespace), emit(resource.body)] for resource in resources],
         "provides": [item for resource in resources for item in provided(resource.body)],

@@ -7,9 +7,10 @@ A component has its construct in `components/<subject>/<module>.py`, and its inp
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..catalog import _data
 
@@ -44,9 +45,7 @@ class Entry(NamedTuple):
         if cluster.dra and not self.dra:
             return None
         place, name = (self.subject, self.module) if self.shared else (self.module, "from_cluster")
-        inputs_of: Callable[[Cluster], Inputs | None] = getattr(
-            import_module(f"{__package__}.{self.subject}.{place}_inputs"), name
-        )
+        inputs_of: Callable[[Cluster], Inputs | None] = _found(self.subject, f"{place}_inputs", name)
         return inputs_of(cluster)
 
     @property
@@ -57,10 +56,13 @@ class Entry(NamedTuple):
 
     def type(self) -> type[Component[Inputs]]:
         """The construct's class; importing it starts Node."""
-        construct: type[Component[Inputs]] = getattr(
-            import_module(f"{__package__}.{self.subject}.{self.module}"), self.construct
-        )
+        construct: type[Component[Inputs]] = _found(self.subject, self.module, self.construct)
         return construct
+
+
+@cache
+def _found(subject: str, module: str, name: str) -> Any:
+    return getattr(import_module(f"{__package__}.{subject}.{module}"), name)
 
 
 REGISTRY = tuple(Entry(**row) for row in _data.read(Path(__file__).with_suffix(".yaml")))

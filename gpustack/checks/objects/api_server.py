@@ -6,7 +6,7 @@ made of several values. Sources: apimachinery's and the API server's validation 
 validation, k8s.io/kubernetes/pkg/apis/*/validation).
 """
 
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 from pydantic_core import PydanticCustomError
@@ -14,16 +14,16 @@ from pydantic_core import PydanticCustomError
 from ...model import (
     ANNOTATIONS_LIMIT,
     INT32,
-    Body,
     Path,
     Resource,
     annotations_size,
-    children,
     dotted,
     has_credentials,
+    leaves,
     mapping,
     mappings,
     masked,
+    steps,
 )
 from ...policy.language.forms import Form
 from ...policy.language.types import CONFIG_KEY, DNS_LABEL, DNS_SUBDOMAIN, ENV_NAME, IMAGE, LABEL_KEY, LABEL_VALUE
@@ -116,9 +116,10 @@ def numbers(resource: Resource) -> Iterator[Hit]:
     if not of_kubernetes(resource) or resource.kind in OWN_NUMBERS:
         return
     of_others = AMOUNTS - {"value"} if resource.kind == "PriorityClass" else AMOUNTS
-    for path, number in leaves(resource.body, of_others):
+    for place, number in leaves(resource.body, of_others):
         if not isinstance(number, int) or isinstance(number, bool):
             continue
+        path = steps(place)
         field = next((step for step in reversed(path) if isinstance(step, str)), "")
         if field in PORTS | PORTS_OR_NONE and not (field in PORTS) <= number <= 65535:
             yield hit(dotted(path), "port", who=who(resource), number=number)
@@ -169,18 +170,7 @@ def _without_nul(resource: Resource, path: Path, text: Any) -> Iterator[Hit]:
 @rule("GPU814", "error", over="object")
 def password_in_an_address(resource: Resource) -> Iterator[Hit]:
     """An address with a password in it."""
-    for path, text in leaves(resource.body):
+    for place, text in leaves(resource.body):
         if isinstance(text, str) and "@" in text and has_credentials(text):
             line = next(line for line in text.splitlines() if has_credentials(line))
-            yield hit(dotted(path), who=who(resource), line=masked(line.strip())[:120])
-
-
-def leaves(body: Body, but: Collection[str] = ()) -> Iterator[tuple[Path, Any]]:
-    """The single values in BODY with their places, in its order; none of what is below the keys BUT."""
-    waiting: list[tuple[Path, Any]] = [((), body)]
-    while waiting:
-        path, value = waiting.pop()
-        if isinstance(value, dict | list):
-            waiting += [((*path, key), item) for key, item in children(value) if key not in but][::-1]
-        else:
-            yield path, value
+            yield hit(dotted(steps(place)), who=who(resource), line=masked(line.strip())[:120])

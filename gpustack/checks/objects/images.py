@@ -17,10 +17,11 @@ from typing import Any
 
 from ...catalog._lookup import nearest
 from ...cluster.resolve import Cluster, resolve
-from ...model import Body, Path, Resource, children, dotted, few, mapping
+from ...model import Body, Place, Resource, dotted, few, leaves, mapping, steps
 from ...policy.language import images
 from ...policy.language.spec import ClusterPolicySpec
 from ...policy.language.types import IMAGE
+from ...policy.loading.place import node
 from ..rule import Hit, hit, meant, rule
 from ..subjects import Render, Written
 from .pods import FOREIGN
@@ -28,6 +29,8 @@ from .pods import FOREIGN
 _REFERENCE = re.compile(IMAGE.pattern)
 _WORD = re.compile(r"[A-Za-z0-9][\w./:@+-]*")
 _CONTAINERS = {"containers", "initContainers", "ephemeralContainers"}
+PARTS = ("repository", "version")
+"""Keys beside an `image` that has the rest of its name in them."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -51,23 +54,25 @@ def uses(body: Body) -> Iterator[tuple[str, Use]]:
     if kind == "CustomResourceDefinition":
         return
     namespace, name = str(metadata.get("namespace", "")), str(metadata.get("name", ""))
-    for reference, path in _walk(body, ()):
-        pulled = path[-1] == "image" and len(path) > 2 and path[-3] in _CONTAINERS
-        yield reference, Use(kind, namespace, name, dotted(path), pulled)
+    for place, text in leaves(body):
+        if isinstance(text, str) and (found := _named(text, body, place)):
+            path = steps(place)
+            pulled = path[-1] == "image" and len(path) > 2 and path[-3] in _CONTAINERS
+            yield from ((reference, Use(kind, namespace, name, dotted(path), pulled)) for reference in found)
 
 
-def _walk(value: Any, path: Path) -> Iterator[tuple[str, Path]]:
-    if isinstance(value, str):
-        whole = path[-1:] == ("image",) or path[-2:] == ("image", "reference")  # that of a volume, too
-        found = (value,) if whole and _REFERENCE.fullmatch(value) else in_text(value)
-        yield from ((reference, path) for reference in found)
-    parts = any(isinstance(mapping(value).get(part), str) for part in ("repository", "version"))
-    for key, item in children(value):
-        if not (key == "image" and parts and isinstance(item, str) and "/" not in item):  # a part of a name
-            yield from _walk(item, (*path, key if isinstance(value, list) else str(key)))
+def _named(text: str, body: Body, place: Place) -> Sequence[str]:
+    """The images that TEXT names, which stands at PLACE in BODY."""
+    above, key = place
+    if not (key == "image" or (key == "reference" and above and above[1] == "image")):  # that of a volume, too
+        return in_text(text)
+    beside = mapping(node(body, steps(place)[:-1])) if key == "image" and "/" not in text else {}
+    if any(isinstance(beside.get(each), str) for each in PARTS):
+        return ()
+    return (text,) if _REFERENCE.fullmatch(text) else in_text(text)
 
 
-@functools.lru_cache(maxsize=1024)
+@functools.lru_cache(maxsize=4096)
 def in_text(text: str) -> tuple[str, ...]:
     """The whole references with a registry in TEXT, each once: a value of a variable, a configuration, a script."""
     if "/" not in text:

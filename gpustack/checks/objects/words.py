@@ -9,14 +9,14 @@ from typing import Any
 
 from ...catalog import kubernetes, object_kinds
 from ...catalog._lookup import nearest
-from ...model import Path, Resource, dotted, mappings
+from ...model import Path, Resource, dotted, leaves, mappings, steps
 from ...policy.language.spec import ClusterPolicySpec
 from ...policy.loading.diagnose import nulls
 from ...policy.loading.lists import identity
 from ...policy.loading.place import node
 from ..rule import Hit, hit, meant, rule
 from ..subjects import Written
-from .api_server import PORTS, leaves, of_kubernetes
+from .api_server import PORTS, of_kubernetes
 from .pods import FOREIGN, who
 
 SHARES: Mapping[tuple[str, str], Sequence[Path]] = object_kinds.grouped("shares")
@@ -40,9 +40,9 @@ def number_in_quotes(resource: Resource) -> Iterator[Hit]:
         if what := _no_share(value, str(path[-1])):
             remedy = f"write {value}, without quotes" if _number(value) else 'write a number from 0 on, or "25%"'
             yield hit(dotted(path), "share", remedy=remedy, who=who(resource), key=path[-1], value=what)
-    for path, value in leaves(resource.body, MAPS) if of_kubernetes(resource) else ():
-        if path[-1] in PORTS and _number(value):
-            yield hit(dotted(path), who=who(resource), key=path[-1], value=value)
+    for place, value in leaves(resource.body, MAPS) if of_kubernetes(resource) else ():
+        if place[1] in PORTS and _number(value):
+            yield hit(dotted(steps(place)), who=who(resource), key=place[1], value=value)
 
 
 def _number(value: Any) -> bool:

@@ -286,7 +286,11 @@ class Git:
             return True
         texts = [text for _, text in self.contents(blob for _, blob in entries)]
         try:
-            texts += [read_regular(file, follow=False) for file in (*files, self.here(own)) if os.path.lexists(file)]
+            texts += [
+                read_regular(file, follow=False)
+                for file in (*files, os.fspath(self.here(own)))
+                if os.path.lexists(file)
+            ]
         except OSError:  # a link, say
             return True
         return not all(HARMLESS.fullmatch(word) for text in texts for word in attributes_in(text))
