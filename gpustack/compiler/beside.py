@@ -71,12 +71,15 @@ def read_index(out: Path, cluster: str) -> bytes | None:
 
 def put(path: Path, content: bytes) -> None:
     """Write CONTENT to PATH in one step."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    fresh = path.with_name(f"{SCRATCH}{path.name}")
-    fresh.unlink(missing_ok=True)  # of a killed render, or a link to elsewhere
-    with fresh.open("xb") as file:
+    folder, name = os.path.split(path)  # strings: a fleet has a hundred thousand of them
+    if not os.path.isdir(folder):  # noqa: PTH112
+        path.parent.mkdir(parents=True, exist_ok=True)
+    fresh = os.path.join(folder, f"{SCRATCH}{name}")  # noqa: PTH118
+    with contextlib.suppress(FileNotFoundError):
+        os.unlink(fresh)  # noqa: PTH108 - of a killed render, or a link to elsewhere
+    with open(fresh, "xb") as file:  # noqa: PTH123
         file.write(content)
-    fresh.replace(path)
+    os.replace(fresh, path)  # noqa: PTH105
 
 
 def clusters_in(out: Path) -> list[str]:

@@ -19,7 +19,7 @@ from ..checks.rule import rules_over
 from ..checks.subjects import Written
 from ..model import Finding, GpustackError, InputError, Location, few, grouped
 from ..policy.loading.brought import brought_by
-from ..policy.loading.load import Loaded, Memo, display, load, spec_key
+from ..policy.loading.load import Loaded, Memo, Opened, display, load_opened, open_with_layers, spec_key
 from ..policy.loading.place import place
 from ..policy.loading.rings import shared_files
 from ..text.positions import locate
@@ -33,6 +33,7 @@ from .refusals import said
 from .stack import finding_of, plain
 
 if TYPE_CHECKING:
+    from ..policy.language.gitops import GitOps
     from ..policy.language.spec import ClusterPolicySpec
     from ..policy.loading.versions import Version
 
@@ -214,12 +215,25 @@ def known(project: Project, path: Path, stamp: str) -> Source | None:
 
 
 def _load(item: tuple[Project, Path, str]) -> Source | list[Finding]:
+    from ..gitops.reads import artifact
+
     project, path, stamp = item
     try:
-        loaded = load_policy(path, project.root, project.store)
+        opened = _opened(path, project.root, project.store)
+        name, held = str(opened.policy.name), memo_of(project.store)
+        content = opened.content
+        if alike := held.alike.get(content):
+            source, gitops = alike
+            file, layer = opened.policy.document.file, artifact(gitops, name)
+            return dataclasses.replace(source, path=path, display=file, stamp=stamp, name=name, artifact=layer)
+        loaded = load_opened(opened)
     except GpustackError as error:
         return error.findings
-    return source_of(project, path, stamp, loaded)
+    source = source_of(project, path, stamp, loaded)
+    told = "".join(text for each in source.findings for text in (each.what, each.why, each.remedy))
+    if content and source.display not in told:
+        held.alike[content] = source, loaded.spec.gitops
+    return source
 
 
 def source_of(project: Project, path: Path, stamp: str, loaded: Loaded) -> Source:
@@ -237,16 +251,27 @@ def source_of(project: Project, path: Path, stamp: str, loaded: Loaded) -> Sourc
 
 def load_policy(path: Path, root: Path, store: Store) -> Loaded:
     """Load one policy file. Files of one run share their layers, and equal specs are validated once in a process."""
+    return load_opened(_opened(path, root, store))
+
+
+def _opened(path: Path, root: Path, store: Store) -> Opened:
     memo = memo_of(store)
-    for held in (memo.specs, memo.texts, memo.documents):
+    for held in (memo.specs, memo.texts, memo.documents, memo.alike):
         if len(held) > HELD:  # a fleet of which no two specs are equal shares nothing but its layers
             held.clear()
-    return load(path, root=root, memo=memo)
+    return open_with_layers(path, root=root, memo=memo)
 
 
-def memo_of(store: Store) -> Memo:
+@dataclass
+class Held(Memo):
+    """What the loads of one run share, and what policies are whose content was seen, with their section gitops."""
+
+    alike: dict[str, tuple[Source, GitOps | None]] = field(default_factory=dict)
+
+
+def memo_of(store: Store) -> Held:
     """What the loads of the run with STORE share in this process."""
-    return _MEMOS.setdefault((store.root, store.salt), Memo())
+    return _MEMOS.setdefault((store.root, store.salt), Held())
 
 
 def spec_of_text(text: str, root: Path, store: Store) -> ClusterPolicySpec:
@@ -259,7 +284,7 @@ def spec_of_text(text: str, root: Path, store: Store) -> ClusterPolicySpec:
     return ClusterPolicySpec.model_validate_json(text, context=memo.brought.context)
 
 
-_MEMOS: dict[tuple[Path, str], Memo] = {}
+_MEMOS: dict[tuple[Path, str], Held] = {}
 """What the loads of one run share, in each process. A run is known by its store, of which workers have copies."""
 
 

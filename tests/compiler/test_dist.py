@@ -277,7 +277,7 @@ def test_a_disk_that_refuses(out: Path, monkeypatch: pytest.MonkeyPatch, code: i
         elif step == "rename":
             patch.setattr(dist, "exchange", refuse)
         else:
-            patch.setattr(Path, "replace", refuse)
+            patch.setattr(os, "replace", refuse)
         with pytest.raises(OutputError) as caught:
             write(out, NEW)
     (finding,) = caught.value.findings

@@ -12,8 +12,10 @@ import pytest
 
 from gpustack.compiler import dist, fleet, sources
 from gpustack.compiler.cache import Store, own_digest
+from gpustack.compiler.executor import Executor
 from gpustack.compiler.fleet import GroupedFinding, Outcome, Project, Source, also
 from gpustack.model import Finding, FindingsError, InputError
+from gpustack.policy.loading import load
 from tests.project import REFUSED, policy
 from tests.project import Project as Folder
 
@@ -28,7 +30,12 @@ class Run:
         paths = sorted((folder.folder / "policies").glob("*.yaml"))
         self.calls: dict[str, int] = {}
         with pytest.MonkeyPatch.context() as patch:
-            for module, name in ((sources, "load_policy"), (fleet, "compile_stack"), (dist, "write")):
+            for module, name in (
+                (sources, "open_with_layers"),
+                (sources, "load_opened"),
+                (fleet, "compile_stack"),
+                (dist, "write"),
+            ):
                 patch.setattr(module, name, self.counting(name, getattr(module, name)))
             self.outcome: Outcome = fleet.render(project, paths, prune=prune)
 
@@ -62,7 +69,7 @@ def three(project: Folder, tmp_path: Path) -> Folder:
 def test_equal_specs_are_compiled_once(three: Folder) -> None:
     """Clusters whose effective specs are equal are compiled once, and differ in their headers alone."""
     run = Run(three)
-    assert run.calls == {"load_policy": 3, "compile_stack": 2, "write": 3}
+    assert run.calls == {"open_with_layers": 3, "load_opened": 2, "compile_stack": 2, "write": 3}
     assert (run.changed, run.outcome.stacks) == (["a", "b", "c"], 2)
     tree = three.tree()
     for path in (path for path in tree if path.startswith("a/")):
@@ -88,7 +95,7 @@ def test_one_policy_changed(three: Folder) -> None:
     Run(three)
     three.policy("c", cdi={"enabled": False})
     run = Run(three)
-    assert (run.calls.get("compile_stack"), run.calls["load_policy"], run.changed) == (1, 1, ["c"])
+    assert (run.calls.get("compile_stack"), run.calls["load_opened"], run.changed) == (1, 1, ["c"])
     three.layer("base", daemonsets={"labels": {"layer": "2"}})
     assert Run(three).changed == ["a", "b"]
 
@@ -98,7 +105,7 @@ def test_policy_changed_without_effect(three: Folder) -> None:
     Run(three)
     three.write("policies/c.yaml", (three.folder / "policies/c.yaml").read_text() + "# a comment\n")
     run = Run(three)
-    assert (run.calls["load_policy"], run.calls.get("compile_stack", 0) <= 1, run.changed) == (1, True, [])
+    assert (run.calls["load_opened"], run.calls.get("compile_stack", 0) <= 1, run.changed) == (1, True, [])
 
 
 @pytest.mark.parametrize("what", ["edit", "same size and time", "delete", "add", "index", "folder"])
@@ -150,14 +157,14 @@ def test_file_that_changes_while_it_is_read(three: Folder) -> None:
     Run(three)
     good = three.tree()
     three.write("policies/c.yaml", old + "\n")
-    real = sources.load_policy
+    real = load.open_with_layers
 
-    def save(path: Path, root: Path, store: Store) -> Any:
+    def save(path: Path, **more: Any) -> Any:
         three.policy("c", cdi={"enabled": False})
-        return real(path, root, store)
+        return real(path, **more)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sources, "load_policy", save)
+        patch.setattr(sources, "open_with_layers", save)
         Run(three)
     assert three.tree() != good
     three.write("policies/c.yaml", old + "\n")
@@ -314,3 +321,39 @@ def test_stamp(tmp_path: Path) -> None:
     assert len(set(seen)) == len(seen)
     assert sources.stamp_of(root / "policies", root, {}) == ""
     assert sources.stamp_of(root / "policies/b.yaml", root, {}) == seen[-1]
+
+
+OCI = {"engine": "argocd", "repository": {"url": "oci://registry.example.com/gpu/{cluster}", "dist": "oci"}}
+
+
+@pytest.mark.parametrize(
+    ("more", "merged"),
+    [({}, 2), ({"gfd": {"enabled": False, "version": "v1"}}, 2), ({"cdi": None}, 3), ({"gitops": OCI}, 2)],
+)
+def test_policies_that_say_the_same_are_merged_once(
+    three: Folder, tmp_path: Path, more: dict[str, Any], merged: int
+) -> None:
+    """Of policies with the same layers that say the same one is merged, and the others are what they are alone: each
+    with its own file, name and artifact, and merged after all where a rule names the file."""
+    text = three.policy("b", extends=["base"], **more).read_text()
+    three.write("policies/a.yaml", "# first\n" + text.replace("name: b", "name: a"))
+    three.write("policies/c.yaml", text.replace("name: b", "name: c").replace("base", "other"))
+    three.layer("other", daemonsets={"labels": {"layer": "1"}})
+    paths = sorted((three.folder / "policies").glob("*.yaml"))
+    calls: list[load.Opened] = []
+
+    def count(opened: load.Opened) -> load.Loaded:
+        calls.append(opened)
+        return load.load_opened(opened)
+
+    def read(name: str, paths: list[Path]) -> list[sources.Source]:
+        project = Project(three.folder, three.dist, Store(tmp_path / name, own_digest()), 1)
+        with Executor(1) as executor:
+            return sources.read_all(project, paths, executor, lambda *_: None)
+
+    alone = [source for path in paths for source in read(path.name, [path])]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sources, "load_opened", count)
+        assert read("all", paths) == alone
+    assert len(calls) == merged
+    assert len({source.artifact for source in alone}) == (3 if "gitops" in more else 1)

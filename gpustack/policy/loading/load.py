@@ -18,10 +18,10 @@ from typing import TYPE_CHECKING, Any
 from gpustack.model import Finding, InputError, Location
 from gpustack.policy.loading.brought import Brought, brought_by
 from gpustack.policy.loading.defaults import assemble
-from gpustack.policy.loading.envelope import TEXTS, open_policy
-from gpustack.policy.loading.extends import Layers, is_layer_name
+from gpustack.policy.loading.envelope import TEXTS, Envelope, open_policy
+from gpustack.policy.loading.extends import Layer, Layers, is_layer_name
 from gpustack.policy.loading.layers import Merged, Part
-from gpustack.policy.loading.rings import FLEET, Rings, contradictions, rings_of, shared_files
+from gpustack.policy.loading.rings import FLEET, Change, Rings, contradictions, rings_of, shared_files
 from gpustack.text.read import Document, read
 
 if TYPE_CHECKING:
@@ -60,6 +60,48 @@ class Memo:
     brought: Brought | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """A policy that is read, what it extends, and the changes that count in its cluster; nothing of it is merged."""
+
+    policy: Envelope
+    layers: Sequence[Layer]
+    changes: Sequence[Change]
+    memo: Memo
+
+    @property
+    def content(self) -> str:
+        """Equal for policies of one run that say the same: all of them can be loaded where one can, and have one spec,
+        whose values have origins of one kind. "" for a policy with mistakes."""
+        if self.policy.findings:
+            return ""
+        beside = [
+            *(each.envelope.document.file for each in self.layers),
+            *(each.document.file for each in self.changes),
+        ]
+        return repr((beside, self.policy.spec))
+
+
+def open_with_layers(
+    path: pathlib.Path, *, root: pathlib.Path, memo: Memo | None = None, ahead: Iterable[str] = ()
+) -> Opened:
+    """Open the policy file PATH. Arguments and errors are those of `load`."""
+    memo = memo if memo is not None else Memo()
+    if path not in memo.documents:
+        memo.documents[path] = read(path, display(path, root))
+    policy = open_policy(memo.documents[path])
+    folder = pathlib.Path(os.path.abspath(path)).parent / LAYERS
+    if folder not in memo.layers:
+        memo.layers[folder] = Layers(folder, lambda file: display(file, root))
+    layers = memo.layers[folder].of(policy)
+    if folder.parent not in memo.rings:
+        memo.rings[folder.parent] = rings_of(folder.parent, lambda file: display(file, root))
+    changes = memo.rings[folder.parent].of(policy, ahead)
+    if memo.brought is None:
+        memo.brought = brought_by(root)
+    return Opened(policy, layers, changes, memo)
+
+
 def load(
     path: pathlib.Path,
     *,
@@ -73,17 +115,12 @@ def load(
     OVERRIDES is a part of a spec that wins over the file: what the cluster would be with it. AHEAD are changes that
     count though they have not come to the cluster's ring: what it would be when they have. Raises InputError with
     everything that is wrong, where reading can go on after a mistake."""
-    memo = memo if memo is not None else Memo()
-    if path not in memo.documents:
-        memo.documents[path] = read(path, display(path, root))
-    policy = open_policy(memo.documents[path])
-    folder = pathlib.Path(os.path.abspath(path)).parent / LAYERS
-    if folder not in memo.layers:
-        memo.layers[folder] = Layers(folder, lambda file: display(file, root))
-    layers = memo.layers[folder].of(policy)
-    if folder.parent not in memo.rings:
-        memo.rings[folder.parent] = rings_of(folder.parent, lambda file: display(file, root))
-    changes = memo.rings[folder.parent].of(policy, ahead)
+    return load_opened(open_with_layers(path, root=root, memo=memo, ahead=ahead), overrides)
+
+
+def load_opened(opened: Opened, overrides: dict[str, Any] | None = None) -> Loaded:
+    """Load what is OPENED, with OVERRIDES and errors as `load` has them."""
+    policy, layers, changes = opened.policy, opened.layers, opened.changes
     own = Part("policy", policy.document.file, policy.spec, ("spec",), policy.document.text)
     asked = [Part("policy", "the command line", overrides)] if overrides else []
     users = [*(layer.part for layer in layers), *(change.part for change in changes), own, *asked]
@@ -91,9 +128,7 @@ def load(
     findings += contradictions(changes)
     for envelope in (policy, *(layer.envelope for layer in layers)):
         findings += envelope.findings
-    if memo.brought is None:
-        memo.brought = brought_by(root)
-    spec = _validated(merged, memo, findings)
+    spec = _validated(merged, opened.memo, findings)
     if any(part.clean is not part.data for part in users):
         from gpustack.policy.loading.diagnose import unknown_nulls
 
