@@ -28,6 +28,7 @@ from . import common, evidence
 from .refusals import refusal
 from .saving import save
 from .text import document, plain, print_findings, printable, say
+from .trees.attributes import converts
 from .trees.repository import Git
 
 OURS = ("GPU022", "GPU092")
@@ -257,7 +258,7 @@ def clean(project: Project, clusters: dict[str, Path]) -> Git:
     git.committer()
     head, staged = git.commit("HEAD"), git.staged(".")
     dirty = {path for folder in folders for path in (*git.unstaged(folder), *git.restaged(head, folder))}
-    dirty |= {path for path, *_ in git.converts([path for path in staged if path.startswith(tuple(folders))], staged)}
+    dirty |= {path for path, *_ in converts(git, [path for path in staged if path.startswith(tuple(folders))], staged)}
     if not dirty and git.entries(head, str(out)):
         stale = compiler.stale(project, list(clusters.values())).changes
         dirty = {f"{out}/{each.cluster}" for each in stale if each.any}

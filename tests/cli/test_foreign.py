@@ -292,6 +292,26 @@ def test_attributes_that_convert(merged: Project, line: str) -> None:
     assert any(line.partition("=")[0] in effect["what"] for effect in told if effect["rule"] == "IMP001")
 
 
+@pytest.mark.parametrize("before", [[], ["policy"]])
+def test_what_is_committed_and_not_shown(merged: Project, before: list[str]) -> None:
+    """Whoever renders before reviewing sees a good work tree: another content in what is committed is told."""
+    path = merged.dist / "one" / a_file(merged)
+    path.write_text(path.read_text() + "# more\n")
+    git(merged.folder, "commit", "-qam", "more")
+    if before:
+        merged.policy("one", gitops=ENGINE, validator={"version": "v1"})
+    assert merged.run("render").code == 0
+    told = merged.run("diff", "--base", "HEAD~1", "--format", "json").json["impact"]
+    assert ("IMP001", f"dist/one/{a_file(merged)}") in {(effect["rule"], effect["where"]) for effect in told}
+
+
+def test_an_index_that_is_gone(merged: Project) -> None:
+    """An index tells what was rendered: one that a change deletes is told."""
+    (merged.dist / ".index/one.json").unlink()
+    told = {effect["where"] for effect in merged.run("diff", "--format", "json").json["impact"]}
+    assert "dist/.index/one.json" in told
+
+
 def test_a_file_that_is_gone(merged: Project) -> None:
     """A rendered file that a change deletes would be pruned: it is told like one that is added."""
     (merged.dist / "one" / a_file(merged)).unlink()

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import shutil
+import subprocess
+import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis.strategies import lists, sampled_from
 
-from gpustack.cli.trees.repository import CONVERTED, Git, tree_name
+from gpustack.cli.trees import settled as room
+from gpustack.cli.trees.attributes import CONVERTED, may_convert
+from gpustack.cli.trees.repository import Git, tree_name
 from gpustack.cli.trees.settled import Settling
 from tests.cli.test_foreign import ENGINE, a_file, git, merged
 from tests.project import Project
@@ -80,7 +86,7 @@ def test_what_is_as_rendered_is_settled(
     act(merged)
     base = "HEAD~1" if act is committed else "HEAD"
     short = merged.run("diff", "--base", base, "--format", "json")
-    monkeypatch.setattr(Git, "may_convert", lambda *_: True)
+    monkeypatch.setattr(room, "may_convert", lambda *_: True)
     assert merged.run("diff", "--base", base, "--format", "json") == short
     assert settled == [{"one"}, set()]
     assert "IMP001" not in short.out
@@ -253,4 +259,109 @@ def test_attributes_are_as_git_reads_them(tmp_path: Path, text: str) -> None:
     said = git(tmp_path, "check-attr", *names, "--", "a", "#x", "a b", "\v#x", "ours", '"a')
     converts = any(line.rpartition(": ")[2] not in {"unspecified", "unset", "lf"} for line in said.splitlines())
     if converts:
-        assert Git("", "", tmp_path).may_convert(["a"], [])
+        assert may_convert(Git("", "", tmp_path), ["a"], {})
+
+
+def rules(project: Project, base: str = "HEAD") -> set[tuple[str, str]]:
+    """The rules by which a change can't be accepted, with their places."""
+    told = project.run("diff", "--base", base, "--format", "json").json["impact"]
+    return {(effect["rule"], effect["where"]) for effect in told if effect["tier"] == 0}
+
+
+def pointing(entry: bytes, content: bytes) -> bytes:
+    """The raw tree CONTENT with the end of an ENTRY, its name and blob, in the place of what has the name there."""
+    start = content.index(entry[:-20])
+    return content[:start] + entry + content[start + len(entry) :]
+
+
+def rewritten(project: Project, folder: str, change: Callable[[bytes], bytes]) -> None:
+    """Commit what is committed, with the raw tree of FOLDER as CHANGE makes it, as no program of Git's writes it."""
+
+    def raw(*words: str, given: bytes = b"") -> bytes:
+        return subprocess.run(["git", *words], cwd=project.folder, check=True, capture_output=True, input=given).stdout
+
+    steps = folder.split("/") if folder else []
+    while True:
+        content = change(raw("cat-file", "tree", f"HEAD:{'/'.join(steps)}"))
+        made = raw("hash-object", "-t", "tree", "-w", "--literally", "--stdin", given=content).decode().strip()
+        if not steps:
+            break
+        entry, blob = f" {steps.pop()}\0".encode(), bytes.fromhex(made)
+        change = functools.partial(pointing, entry + blob)
+    git(project.folder, "update-ref", "HEAD", git(project.folder, "commit-tree", made, "-p", "HEAD", "-m", "odd"))
+
+
+@pytest.mark.parametrize("mode", ["40755", "040000"])
+@pytest.mark.parametrize("path", ["dist", "dist/one", "dist/one/operands", "dist/.gitops", "dist/.gitops/argocd/one"])
+def test_folders_with_a_mode_that_git_forgives(merged: Project, path: str, mode: str) -> None:
+    """A tree of the base with a mode that Git takes for a folder's is a folder: what a change deletes of it is told."""
+    folder, _, name = path.rpartition("/")
+    old, new = (f"{each} {name}\0".encode() for each in ("40000", mode))
+    rewritten(merged, folder, lambda content: content.replace(old, new))
+    shutil.rmtree(merged.folder / path)
+    git(merged.folder, "add", "-A")
+    assert "IMP001" in {rule for rule, _ in rules(merged)}
+
+
+def test_what_leads_out_is_refused(merged: Project, tmp_path: Path) -> None:
+    """Nothing is written for a base with an entry that leads out of its folder."""
+    merged.write("schemas/crds/x/y/evil", "a: b\n")
+    git(merged.folder, "add", "-A")
+    git(merged.folder, "commit", "-qm", "brought")
+    rewritten(merged, "schemas/crds", lambda content: content.replace(b"40000 x\0", b"40000 ..\0"))
+    ran = merged.run("diff")
+    assert (ran.code, "GPU022" in ran.err) == (4, True)
+
+
+@pytest.mark.parametrize("before", [True, False])
+def test_an_engine_that_comes_or_goes(merged: Project, before: bool) -> None:
+    """What is rendered for an engine that a policy names anew, or no longer, is no stray; what is left empty is one."""
+    for has_one in (before, not before):
+        sections: dict[str, Any] = {"gitops": ENGINE} if has_one else {}
+        merged.policy("one", **sections)
+        assert merged.run("render").code == 0
+        git(merged.folder, "add", "-A")
+        git(merged.folder, "commit", "-qm", "x", "--allow-empty")
+    assert rules(merged, "HEAD~1") == set()
+    if before:
+        (merged.dist / ".gitops/argocd").mkdir(parents=True, exist_ok=True)
+        assert "IMP001" in {rule for rule, _ in rules(merged, "HEAD~1")}
+
+
+@pytest.mark.parametrize("count", [1, 700])
+def test_many_attributes(merged: Project, settled: Settled, count: int) -> None:
+    """However many files of attributes there are, and however long: Git is asked what it can be asked."""
+    deep = "/".join(["d" * 200] * 17)
+    blob = git(merged.folder, "hash-object", "-w", "--stdin")
+    entries = "".join(f"100644 {blob}\ttools/{deep}/{at}/.gitattributes\n" for at in range(count))
+    words = ["git", "update-index", "--index-info"]
+    subprocess.run(words, cwd=merged.folder, check=True, input=entries.encode(), capture_output=True)
+    merged.write(".gitattributes", "* text\n" * (1 if count > 1 else 20_000))
+    assert merged.run("diff").code == 1
+    assert settled == [set()]
+
+
+@pytest.mark.parametrize(
+    "act", [lambda path: path.write_text(path.read_text().replace("\n", "\r\n")), lambda path: path.chmod(0o655)]
+)
+def test_what_git_forgives_is_read(merged: Project, settled: Settled, act: Callable[[Path], object]) -> None:
+    """Where Git takes a file for what is merged, and the policy renders to another, it is read all the same."""
+    merged.write(".gitattributes", INIT)
+    git(merged.folder, "add", "-A")
+    git(merged.folder, "commit", "-qm", "attributes")
+    time.sleep(1.1)
+    act(merged.dist / FILE)
+    git(merged.folder, "add", "-A")
+    git(merged.folder, "update-index", "-q", "--refresh")
+    anew(merged)
+    assert ("IMP001", f"dist/{FILE}") in rules(merged)
+    assert settled == [set()]
+
+
+@pytest.mark.parametrize("value", ["true", "yes", "on", "1", None, "false", "input"])
+def test_line_ends_of_the_clone(merged: Project, settled: Settled, value: str | None) -> None:
+    """However core.autocrlf says yes, files that are checked out are others than are committed."""
+    config = merged.folder / ".git/config"
+    config.write_text(config.read_text() + f"[core]\n\tautocrlf{'' if value is None else f' = {value}'}\n")
+    merged.run("diff")
+    assert settled == [{"one"} if value in {"false", "input"} else set()]

@@ -95,7 +95,7 @@ def test_what_is_staged_is_found_by_what_differs(tmp_path: Path, below: str) -> 
     (root / "meant").write_text("later")
     git(root, "add", "-N", "meant")
     found = Git("to compare", "install it", root)
-    assert found.staged_beside(found.folders(commit, lambda _: False), found.restaged(commit, ".")) == found.staged(".")
+    assert found.staged_beside(found.folders(commit, lambda _: "all"), found.restaged(commit, ".")) == found.staged(".")
     assert found.staged(".")["sub"].mode == "160000"
     git(top, "reset", "-q", "--hard")
     git(top, "checkout", "-qb", "two")
@@ -106,5 +106,5 @@ def test_what_is_staged_is_found_by_what_differs(tmp_path: Path, below: str) -> 
     git(top, "commit", "-qam", "three")
     with pytest.raises(Exception, match="non-zero"):
         git(top, "merge", "-q", "two")
-    assert found.staged_beside(found.folders(commit, lambda _: False), found.restaged(commit, ".")) == found.staged(".")
+    assert found.staged_beside(found.folders(commit, lambda _: "all"), found.restaged(commit, ".")) == found.staged(".")
     assert not found.staged(".")["torn"].blob

@@ -34,7 +34,7 @@ from .artifacts import Base, digest_in, indexes
 from .comparison import New, Sides, side_of
 from .policies import Policies
 from .repository import Entry, Git, blob_name
-from .settled import Settling, held_as_one
+from .settled import Settling, how
 from .steered import touched, touched_above
 from .versions import stepped
 
@@ -73,7 +73,7 @@ def git_sides(options: argparse.Namespace, project: Project, texts: Texts, after
     title = f"{options.base} ({commit[:10]})"
     folder = git.named(where) if (where := git.place(options.out)) else options.out.rstrip("/")
     there = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="gpustack-diff-"))).resolve()
-    held = git.folders(commit, functools.partial(held_as_one, folder))
+    held = git.folders(commit, functools.partial(how, folder))
     git.extract(
         {at: each.blob for at, each in held.items() if at.startswith(BROUGHT) and each.mode[:3] == "100"}, there
     )

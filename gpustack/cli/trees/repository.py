@@ -13,20 +13,19 @@ import re
 import sys
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
-from ...compiler.foreign import all_above
-from ...model import GpustackError
+from ...model import GpustackError, InputError
 from ...policy.loading.brought import LIMITS
 from ...text.regular import read_regular
 from ..refusals import refusal
 from .git import Done, answer, start
 
-ATTRIBUTES = ".gitattributes"
-CONVERTED = ("filter", "ident", "working-tree-encoding")
-"""Attributes of Git by which a file is checked out as another than it was committed as."""
-HARMLESS = re.compile(rb"[-!]?(text|binary|diff|merge|linguist-.*)|text=auto|eol=lf")
-"""A word of attributes, whole, by which each file is checked out as it was committed, whatever other words say."""
+TREE = "040000"
+"""The mode of a folder."""
+FEW = 100
+"""Folders that Git is asked about one by one."""
+How = Literal["one", "inside", "all"]
 
 
 class Entry(NamedTuple):
@@ -150,37 +149,43 @@ class Git:
     def entries(self, commit: str, *paths: str) -> dict[str, Entry]:
         """All that COMMIT has at and below PATHS, which may be relative to the root, by their names from there."""
         places = [place for path in paths if (place := self.place(path)) is not None]
-        if not places:
-            return {}
-        words = ["ls-tree", "-r", "-z", "--full-tree", commit, *(() if "" in places else ("--", *places))]
-        entries = {}
-        for line in filter(None, self.ask(*words, about=commit).split("\0")):
-            head, _, path = line.partition("\t")
-            entries[path] = Entry(sys.intern(head[:6]), head.rpartition(" ")[2])  # a fleet has a million of them
+        entries = self._tree(commit, "-r", *(() if "" in places else ("--", *places))) if places else {}
         return {self.named(path): entry for path, entry in entries.items()} if self.prefix else entries
 
-    def folders(self, commit: str, held: Callable[[str], bool]) -> dict[str, Entry]:
-        """All that COMMIT has in the root, by the names from there; a folder that is HELD as one is one entry."""
-        top = self._run(["rev-parse", "--verify", "--quiet", f"{commit}:{self.prefix}"])
-        return self.within({"": os.fsdecode(top.stdout).strip()}, held) if top.returncode == 0 else {}
-
-    def within(self, trees: Mapping[str, str], held: Callable[[str], bool] = lambda _: False) -> dict[str, Entry]:
-        """What is in the TREES, Git's names of folders by their paths, by path; one that is HELD as one is an entry."""
-        found: dict[str, Entry] = {}
-        waiting, size = dict(trees), 20 if self.algorithm == "sha1" else 32
-        listed = re.compile(rb"([0-7]+) ([^\0]+)\0(.{%d})" % size, re.DOTALL)
+    def folders(self, commit: str, how: Callable[[str], How]) -> dict[str, Entry]:
+        """As `entries`, for the root. HOW says of a folder what is wanted: it as one, what is right in it, or all."""
+        found, waiting, whole = dict[str, Entry](), [""], list[str]()
         while waiting:
-            below: dict[str, str] = {}
-            content = dict(self.contents(waiting.values()))
-            for folder, tree in waiting.items():
-                for mode, name, blob in listed.findall(content[tree]):
-                    path = f"{folder}/{os.fsdecode(name)}" if folder else os.fsdecode(name)
-                    if mode == b"40000" and not held(path):
-                        below[path] = blob.hex()
-                    else:
-                        found[path] = Entry(sys.intern(mode.decode()), blob.hex())
-            waiting = below
-        return found
+            start = f"{above}/" if (above := waiting.pop()) else ""
+            try:
+                there = self._tree(f"{commit}:{self.prefix}{above}")
+            except InputError:  # it is no folder
+                return self.entries(commit, ".")
+            for name, entry in there.items():
+                path = f"{start}{name}"
+                if entry.mode != TREE or (what := how(path)) == "one":
+                    found[path] = entry
+                else:
+                    (waiting if what == "inside" else whole).append(path)
+            if len(waiting) + len(whole) > FEW:
+                return self.entries(commit, ".")
+        return found | self.below(commit, whole)
+
+    def below(self, commit: str, folders: Collection[str]) -> dict[str, Entry]:
+        """All that COMMIT has below FOLDERS, of which there are a few, by the names from the root."""
+        there = self._tree(commit, "-r", "--", *(f"{self.prefix}{folder}" for folder in folders)) if folders else {}
+        return {path[len(self.prefix) :]: entry for path, entry in there.items()}
+
+    def _tree(self, tree: str, *words: str) -> dict[str, Entry]:
+        """What Git lists for TREE and WORDS. A path that leads out of where it stands is refused: no file has it."""
+        entries = {}
+        text = self.ask("ls-tree", "-z", "--full-tree", *words[:1], tree, *words[1:], about=tree)
+        if any(step in text for step in ("\t../", "/../", "/..\0", "\t./", "/./", "/.\0", "//")):
+            raise refusal("GPU022", "odd tree", reference=tree)
+        for line in filter(None, text.split("\0")):
+            head, _, path = line.partition("\t")
+            entries[path] = Entry(sys.intern(head[:6]), head.rpartition(" ")[2])  # a fleet has a million of them
+        return entries
 
     def named(self, path: str) -> str:
         """PATH, from the repository's top, as it is named from the root."""
@@ -191,10 +196,12 @@ class Git:
     def staged(self, folder: str | Path) -> dict[str, Entry]:
         """What is in the index below FOLDER, by the names from the root. A path with a conflict has no blob."""
         place = self.place(folder)
-        if place is None:
-            return {}
+        return {} if place is None else self.staged_files([self.named(place) or "."])
+
+    def staged_files(self, paths: Sequence[str]) -> dict[str, Entry]:
+        """What is in the index at and below PATHS, which are as `staged` has them."""
         entries: dict[str, Entry] = {}
-        for line in self._listed("ls-files", "--stage", "-z", "--full-name", "--", self.named(place) or "."):
+        for line in self._listed("ls-files", "--stage", "-z", "--full-name", "--", *paths):
             head, _, path = line.partition("\t")
             mode, blob, stage = head.split()
             entries[self.named(path)] = Entry(mode, blob if stage == "0" else "")
@@ -235,31 +242,12 @@ class Git:
         it looks: the kernel sets the time of the last change. A pull request writes neither that nor the index.
 
         Git itself opens files that were written in the same second as the index, and converts them as attributes say:
-        only where `converts` has nothing may it be asked. It is asked once."""
+        only where attributes.py finds nothing may it be asked. It is asked once."""
         if folder not in self._touched:
             words = ["diff-files", "--raw", "-z", "--no-renames", "--ignore-submodules=all", "--", folder]
             listed = self.ask(*words).split("\0")
             self._touched[folder] = {self.named(path) for path in listed[1::2]} | self.overlooked(".")
         return self._touched[folder]
-
-    def converts(self, paths: Collection[str], staged: Iterable[str]) -> list[tuple[str, str, str]]:
-        """Which of PATHS Git checks out as another content than is committed: path, attribute and its value; first
-        `line_ends`. STAGED are all paths of the index."""
-        rules = self.line_ends()
-        if self.may_convert(paths, staged):
-            said = self.attributes(sorted(paths), (*CONVERTED, "eol"))
-            rules += [each for each in said if each[1] != "eol" or each[2] == "crlf"]
-        return rules
-
-    def line_ends(self) -> list[tuple[str, str, str]]:
-        """The settings of the clone for line ends by which any file is checked out as another; their path is ""."""
-        ends = {"core.autocrlf": "true", "core.eol": "crlf"}
-        asked = self._run(["config", "--get-regexp", r"^core\.(autocrlf|eol)$"])
-        lines = (line.partition(" ") for line in os.fsdecode(asked.stdout).splitlines())
-        rules = [("", name, value) for name, _, value in lines if ends.get(name) == value.lower()]
-        if os.linesep != "\n":
-            rules.append(("", "core.eol", "native"))
-        return rules
 
     def overlooked(self, folder: str | Path) -> set[str]:
         """The paths below FOLDER of which the index says not to look: sparse, skip-worktree, assume-unchanged."""
@@ -273,32 +261,17 @@ class Git:
         self._overlooked = hidden if folder == "." else None
         return hidden
 
-    def may_convert(self, paths: Iterable[str], staged: Iterable[str]) -> bool:
-        """Whether any of PATHS may have an attribute that isn't HARMLESS: Git reads a file in each folder from the
-        repository's top to a path, in the work tree or as it is STAGED, and one of the clone's own."""
-        tops = ["../" * count + ATTRIBUTES for count in range(self.prefix.count("/") + 1)]
-        own = self.ask("rev-parse", "--git-path", "info/attributes").removesuffix("\n")
-        root = os.fspath(self.here(""))
-        files = [f"{root}/{file}" for file in (*tops, *(f"{way}/{ATTRIBUTES}" for way in all_above(paths)))]
-        wanted = [*tops, *(path for path in staged if path.endswith(f"/{ATTRIBUTES}"))]
-        entries = [line.split()[:2] for line in self._listed("ls-files", "--stage", "-z", "--", *wanted)]
-        if not all(mode.startswith("100") for mode, _ in entries):
-            return True
-        texts = [text for _, text in self.contents(blob for _, blob in entries)]
-        try:
-            texts += [
-                read_regular(file, follow=False)
-                for file in (*files, os.fspath(self.here(own)))
-                if os.path.lexists(file)
-            ]
-        except OSError:  # a link, say
-            return True
-        return not all(HARMLESS.fullmatch(word) for text in texts for word in attributes_in(text))
-
     def others(self, but: str) -> list[str]:
         """The files, by paths from the root, that Git neither knows nor is told to ignore, less the folder BUT."""
         pattern = re.sub(r"([*?\[\]\\])", r"\\\1", f"/{self.prefix}{but}/")
         return self._listed("ls-files", "-z", "--others", "--exclude-standard", f"--exclude={pattern}")
+
+    def settings(self, pattern: str) -> Iterator[tuple[str, str]]:
+        """The settings of the clone and its user whose names, in small letters, PATTERN matches; "" for no value."""
+        asked = self._run(["config", "--get-regexp", pattern])
+        for line in os.fsdecode(asked.stdout).splitlines():
+            name, _, value = line.partition(" ")
+            yield name, value
 
     def attributes(self, paths: Sequence[str], names: Sequence[str]) -> list[tuple[str, str, str]]:
         """Which of PATHS have which of the attributes NAMES: path, attribute and what it says."""
@@ -357,15 +330,6 @@ class Git:
         for path, blob in blobs.items():
             with open(f"{into}/{path}", "wb", buffering=0) as file:  # noqa: PTH123 - thousands of them
                 file.write(content[blob])
-
-
-def attributes_in(text: bytes) -> Iterator[bytes]:
-    """The words of a file of attributes with TEXT, whatever they are given to, where Git may take them for words. A
-    name for several of them is one too, and so is a pattern in quotes, which has an end of its own."""
-    for line in text.split(b"\n"):
-        first, *words = re.split(rb"[ \t\r]+", line.strip(b" \t\r"))
-        if not first.startswith(b"#"):
-            yield from (first, *words) if first.startswith((b"[attr]", b'"')) else words
 
 
 def same(path: Path, entry: Entry) -> bool:

@@ -13,7 +13,7 @@ read. Which files there are is looked at in each folder. Where Git may convert f
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterable, Iterator, Mapping, Set
+from collections.abc import Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
@@ -28,9 +28,11 @@ from ...compiler.folders import A_FILE, A_FOLDER, look, thing
 from ...compiler.foreign import folded
 from ...compiler.stack import stored_stack
 from ...gitops import FOLDER, engines
+from ...model import grouped
 from ...text.regular import read_regular
+from .attributes import line_ends, may_convert
 from .comparison import New, side_of
-from .repository import Entry, Git, blob_name, tree_name
+from .repository import FEW, TREE, Entry, Git, How, blob_name, tree_name
 from .strays import POLICIES, whose
 
 if TYPE_CHECKING:
@@ -39,17 +41,21 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 Held = dict[str, Entry]
 """What there is of a cluster by the path below the rendered folder: its folder, its engine's, and its index."""
-PLAIN, TREE = "100644", "40000"
+PLAIN = "100644"
 MANY = 200
 """Clusters whose files are named in the time in which a process starts."""
 ODD = "odd"
 """Stands for the content of what isn't a plain file."""
 
 
-def held_as_one(folder: str, path: str) -> bool:
-    """Whether PATH is a folder of one cluster in the rendered FOLDER."""
-    parts = path.removeprefix(f"{folder}/").split("/") if path.startswith(f"{folder}/") else []
-    return (len(parts) == 1 and not parts[0].startswith(".")) or (len(parts) == 3 and parts[0] == FOLDER)
+def how(folder: str, path: str) -> How:
+    """What of the folder PATH of a commit is wanted, whose rendered folder is FOLDER: folders of clusters as one."""
+    if not path.startswith(f"{folder}/"):
+        return "inside" if f"{folder}/".startswith(f"{path}/") else "all"
+    first, *more = path[len(folder) + 1 :].split("/")
+    if first == FOLDER:
+        return "one" if len(more) == 2 else "inside"
+    return "all" if more or first.startswith(".") else "one"
 
 
 def names_of(project: Project, how: str, sources: Iterable[Source]) -> dict[str, Held]:
@@ -145,17 +151,17 @@ class Settling:
         if any(entry and not entry.blob for entry in changed.values()):  # a merge that isn't done
             self.settled.clear()
         self._on_disk()
-        merged = self._expanded(merged)
+        merged = self._expanded(commit, merged)
         if self.settled:
             places = [f"{self.folder}/{path}" for name in self.settled for path in self.names[name]]
-            every = (*merged, *changed)
-            mine = (path for path in every if path.startswith((f"{self.folder}/", POLICIES)))
-            if self.git.may_convert((*places, *mine), every) or self.git.line_ends():
+            staged = {**merged, **{path: entry for path, entry in changed.items() if entry}}
+            mine = (path for path in staged if path.startswith((f"{self.folder}/", POLICIES)))
+            if may_convert(self.git, (*places, *mine), staged) or line_ends(self.git):
                 self.settled.clear()
             else:
                 touched = ((path, None) for path in self.git.touched(self.folder))
                 self._proposed(dict(self._below(changed.items())), dict(self._below(touched)))
-            merged = self._expanded(merged)
+            merged = self._expanded(commit, merged)
         self.places = {path for name in self.settled for path in self.names[name]}
         clusters, engine = (
             {name: files for name, files in each.items() if name in self.settled}
@@ -177,11 +183,12 @@ class Settling:
         """The cluster that has PATH, from the root, "" for none."""
         return next((whose(below) for below, _ in self._below([(path, None)])), "")
 
-    def _expanded(self, merged: Mapping[str, Entry]) -> Held:
-        """MERGED with what is in them in the place of the folders of clusters that aren't settled."""
+    def _expanded(self, commit: str, merged: Mapping[str, Entry]) -> Held:
+        """MERGED of COMMIT with what is in them in the place of the folders of clusters that aren't settled."""
         open_ = {path for path, entry in merged.items() if entry.mode == TREE and self._name(path) not in self.settled}
-        files = self.git.within({path: merged[path].blob for path in open_})
-        return {path: entry for path, entry in merged.items() if path not in open_} | files
+        files = self.git.below(commit, open_ if len(open_) <= FEW else [self.folder])
+        found = {path: entry for path, entry in merged.items() if path not in open_}
+        return found | {path: entry for path, entry in files.items() if self._name(path) not in self.settled}
 
     def _of_base(self, rendered: Mapping[str, Entry], title: str) -> None:
         """Look which clusters the base has just as THEN rendered, of what it has RENDERED, by the path below the
@@ -197,6 +204,7 @@ class Settling:
         self.side = side_of(self.project, proven, self.texts, title, self.layers)
         self.settled = {source.name for source in proven}
         self._layouts: dict[int, Mapping[str, Set[str]]] = {}
+        self._others: dict[tuple[int, int, bool], list[str]] = {}
 
     def _on_disk(self) -> None:
         """Keep the clusters whose folders in the work tree hold the files that they have in the base, or have now."""
@@ -213,27 +221,24 @@ class Settling:
         places: dict[str, dict[str, bool]] = {}
         for path, each in there.items():
             places.setdefault(whose(path), {})[path] = each is (A_FILE if path.startswith(f"{INDEX}/") else A_FOLDER)
-        self.laid: dict[str, bool] = {}
         for name in list(self.settled):
-            at = places.get(name, {})
-            plain = all(at.values())
-            self.laid[name] = plain and self._is_laid_out(name, at, now=False)
-            if not self.laid[name] and not (plain and self._is_laid_out(name, at, now=True)):
+            both, at = [self._files(name, now=now) for now in (False, True)], places.get(name, {})
+            fine = name in self.after.policies.sources and all(at.values())
+            fine = fine and all(self._places(name, *each) == at.keys() for each in both)
+            if not (fine and any(self._is_laid_out(name, *each) for each in both)):
                 self.settled.discard(name)
 
-    def _is_laid_out(self, name: str, at: Collection[str], *, now: bool) -> bool:
-        """Whether the folders of the cluster NAME, AT these places in the work tree, hold what it had, or has NOW."""
-        files, engine = self._files(name, now=now)
-        of_engine: dict[str, set[str]] = {}
-        for path in engine:
-            of_engine.setdefault(path.rpartition("/")[0], set()).add(path.rpartition("/")[2])
-        wanted = {f"{INDEX}/{name}.json", *([name] if files else ()), *of_engine}
-        if wanted != set(at) or (now and name not in self.after.policies.sources):
-            return False
+    def _places(self, name: str, files: Files, engine: Files) -> set[str]:
+        """Where the cluster NAME with its own FILES and those of its ENGINE is below the folder."""
+        return {f"{INDEX}/{name}.json", *([name] if files else ()), *(path.rpartition("/")[0] for path in engine)}
+
+    def _is_laid_out(self, name: str, files: Files, engine: Files) -> bool:
+        """Whether the folders of the cluster NAME in the work tree hold its own FILES, and those of its ENGINE."""
         if files and id(files) not in self._layouts:
             self._layouts[id(files)] = layout(files)
         own = not files or holds(f"{self.folder}/{name}", self._layouts[id(files)])
-        return own and all(holds(f"{self.folder}/{place}", {"": names}) for place, names in of_engine.items())
+        by_place = grouped(path.rpartition("/")[::2] for path in engine)
+        return own and all(holds(f"{self.folder}/{place}", {"": {*names}}) for place, names in by_place.items())
 
     def _files(self, name: str, *, now: bool) -> tuple[Files, Files]:
         """The files of the cluster NAME by their paths below its folder, and of its engine: then or NOW."""
@@ -241,22 +246,40 @@ class Settling:
         return {} if name in layers else side.clusters.get(name, {}), side.engine.get(name, {})
 
     def _proposed(self, changed: Mapping[str, Entry | None], touched: Iterable[str]) -> None:
-        """Keep the clusters of which all is as in the base or as rendered now, of what is CHANGED in the index and
-        TOUCHED in the work tree, by the path below the folder."""
-        odd: dict[str, set[str]] = {}
+        """Keep the clusters of which all is as in the base or as rendered now, of what is CHANGED in the index, TOUCHED
+        in the work tree, by the path below the folder, or rendered otherwise now: nobody is believed of that."""
+        odd = dict[str, set[str]]()
         for path in (*changed, *touched):
             odd.setdefault(whose(path), set()).add(path)
         self._unlike(path for name, paths in odd.items() if name not in self.settled for path in paths)
-        now = self.after.policies.sources
-        for name in self.settled - {name for name, as_merged in self.laid.items() if as_merged}:
-            both = (self._files(name, now=False), self._files(name, now=True))
-            then, here = ({*(f"{name}/{path}" for path in files), *engine} for files, engine in both)
-            odd.setdefault(name, set()).update(then ^ here)
-        wanted = [now[name] for name in self.settled & now.keys() & odd.keys() if f"{INDEX}/{name}.json" in odd[name]]
-        names = names_of(self.project, self.git.algorithm, wanted)
+        now, anew = self.after.policies.sources, list[Source]()
+        for name in self.settled:
+            odd.setdefault(name, set()).update(self._differing(name))
+            index = f"{INDEX}/{name}.json"
+            if index in odd[name] and self._is_merged(name, index, changed):
+                odd[name].discard(index)
+            elif index in odd[name]:
+                anew.append(now[name])
+        names = names_of(self.project, self.git.algorithm, anew)
         for name in self.settled & odd.keys():
             if not all(self._is_fine(name, path, changed, names.get(name, {})) for path in odd[name]):
                 self.settled.discard(name)
+
+    def _differing(self, name: str) -> Iterator[str]:
+        """The files of the cluster NAME, by the path below the folder, that are rendered otherwise now than then."""
+        (then, engine), (now, engine_now) = (self._files(name, now=now) for now in (False, True))
+        anew = self.then[name].display != self.after.policies.sources[name].display
+        which = (id(then), id(now), anew)
+        if which not in self._others:
+            self._others[which] = [each for each in {**then, **now} if anew or then.get(each) != now.get(each)]
+        mine = [f"{name}/{each}" for each in self._others[which]]
+        mine += [each for each in {**engine, **engine_now} if anew or engine.get(each) != engine_now.get(each)]
+        yield from (*mine, f"{INDEX}/{name}.json") if mine else ()
+
+    def _is_merged(self, name: str, path: str, changed: Mapping[str, Entry | None]) -> bool:
+        """Whether the file PATH of the cluster NAME is in the work tree and in the index as it was."""
+        was = Entry(PLAIN, self._blob(name, path, self.names[name], now=False))
+        return changed.get(path, was) == was and self._shown(path) == was.blob
 
     def _is_fine(self, name: str, path: str, changed: Mapping[str, Entry | None], names: Held) -> bool:
         """Whether the file PATH of the cluster NAME, of which Git calls NAMES what is rendered now, is in the work tree

@@ -28,7 +28,8 @@ from ...text.regular import read_regular
 from .. import common
 from ..text import print_findings
 from .artifacts import indexes
-from .repository import CONVERTED, Entry, Git, blob_name, same
+from .attributes import CONVERTED, converts
+from .repository import Entry, Git, blob_name, same
 
 if TYPE_CHECKING:
     from .against_git import Made
@@ -83,7 +84,7 @@ def of_git(out: Path, clusters: Sequence[str] | None = None, written: Collection
         strays = list(_not_shown(git, folder, staged, written))
         if clusters is None:
             every = {**staged, **git.staged(common.POLICIES)}
-            strays += converted(git.converts(every, every))
+            strays += converted(converts(git, every, every))
     except MissingToolError:
         return []
     except GpustackError as error:
@@ -179,7 +180,7 @@ class Proposed:
         fresh = (path for path, entry in outside if entry.mode == "160000" and self.submodules.get(path) != entry)
         strays = [Foreign.of(path, "submodule") for path in fresh]  # what is in them is in no review
         if self.merged or mine or self.settled:
-            odd = self.git.converts([path for path in staged if path.startswith((start, POLICIES))], staged)
+            odd = converts(self.git, [path for path in staged if path.startswith((start, POLICIES))], staged)
             good = set() if odd else self._good(mine)
             there = folders.look(out, plain=good, but=self.settled)
             digests = {path: spec.sha256 for path, spec in allowed(self.project.root).items()}
@@ -221,7 +222,7 @@ class Proposed:
                     yield Foreign.of(path, "content")
         ways = {*([INDEX] if indexes else ()), *foreign.all_above(self.settled)}
         yield from foreign.judge(there, {*self.made, *indexes, *stale}, ways)
-        gone = [path for path in self.made if path not in there and path in self.merged]
+        gone = [path for path in (*self.made, *indexes) if path not in there and path in self.merged]
         if gone and not there:
             yield Foreign.of("", "empty")
         else:
@@ -230,15 +231,18 @@ class Proposed:
     def _in_git(self, there: Mapping[str, folders.Thing], staged: Mapping[str, Entry]) -> Iterator[Foreign]:
         """What Git has staged, or committed, and the work tree shows differently, or not at all."""
         for path, entry in staged.items():
-            known = self.merged.get(path) == entry
+            made = self.made.get(path)
+            known = entry in (self.merged.get(path), made and Entry("100644", made.blob))
             if entry.mode == "160000":
                 yield Foreign.of(path, "submodule")
             elif entry.mode == "120000" and (path not in there or there[path].kind != "link") and not known:
                 yield Foreign.of(path, "link")
             elif entry.mode == "100755" and path in there and not there[path].executable:
                 yield Foreign.of(path, "mode")
-            elif path not in there and not known and not (path in self.made and entry.blob == self.made[path].blob):
+            elif path not in there and not known:
                 yield Foreign.of(path, "missing")
+            elif not known and entry.mode[:3] == "100" and entry.blob and self._name(self._content(path)) != entry.blob:
+                yield Foreign.of(path, "hidden")
 
     def _content(self, path: str) -> bytes | None:
         """What the file PATH holds, None where it can't be read."""
