@@ -241,8 +241,12 @@ class Proposed:
                 yield Foreign.of(path, "mode")
             elif path not in there and not known:
                 yield Foreign.of(path, "missing")
-            elif not known and entry.mode[:3] == "100" and entry.blob and self._name(self._content(path)) != entry.blob:
+            elif not known and self._is_ours(path) and entry.blob and self._name(self._content(path)) != entry.blob:
                 yield Foreign.of(path, "hidden")
+
+    def _is_ours(self, path: str) -> bool:
+        """Whether PATH is of a file that is or was rendered, or may be an index."""
+        return path in self.made or path in self.merged or path.startswith(f"{INDEX}/")
 
     def _content(self, path: str) -> bytes | None:
         """What the file PATH holds, None where it can't be read."""
