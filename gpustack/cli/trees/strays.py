@@ -306,6 +306,6 @@ def listing(data: Mapping[str, object]) -> dict[str, str]:
 def one_each(strays: set[Foreign]) -> list[Foreign]:
     """STRAYS, one for each path: a path that is a link is told as that."""
     first: dict[str, Foreign] = {}
-    for each in sorted(strays, key=lambda one: (one.path, one.kind not in {"link", "index", "case"}, one.kind)):
+    for each in sorted(strays, key=lambda one: (one.path, one.kind not in {"link", "index", "case"}, one)):
         first.setdefault(each.path, each)
     return list(first.values())
