@@ -149,10 +149,11 @@ def _definition(model: type[Section], item: bool) -> Schema:
 
 
 def _offering(known: Iterable[str], value: Schema) -> Schema:
-    """The schema VALUE, with values or keys that are KNOWN: editors complete them, and others of its form pass."""
+    """VALUE with values or keys that are KNOWN: editors complete them, texts in quotes where YAML wants some; others of
+    its form pass."""
     if value.get("type") == "object":
         return {**value, "properties": dict.fromkeys(known, value["additionalProperties"])}
-    return {"anyOf": [{"enum": list(known)}, value]}
+    return {"anyOf": [{"type": "string", "enum": list(known)}, value]}
 
 
 def _plain(annotation: Any) -> Schema:
