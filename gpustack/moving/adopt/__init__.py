@@ -3,8 +3,6 @@
 `read` makes an Installation of the inputs, `adopt` the policy and what is to be said about it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Container, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any

@@ -4,8 +4,6 @@ A DaemonSet is carried only where that makes its template the one that runs. Whe
 new release's image perhaps, its pods are replaced in any case; then its name alone is kept.
 """
 
-from __future__ import annotations
-
 import copy
 import re
 from collections.abc import Iterable, Mapping

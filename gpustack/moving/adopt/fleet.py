@@ -5,8 +5,6 @@ names by item (policy/loading/layers.py). So a list moves whole where it is equa
 overridden only where it is replaced whole.
 """
 
-from __future__ import annotations
-
 import json
 from collections import Counter, defaultdict
 from collections.abc import Mapping

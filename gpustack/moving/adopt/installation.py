@@ -4,8 +4,6 @@ Solves: people keep the settings of one operator in a dozen shapes. Each of `inp
 record, and what makes a policy of it knows none of them. Every value keeps the file and line that it was read from.
 """
 
-from __future__ import annotations
-
 import contextlib
 import copy
 import itertools

@@ -4,8 +4,6 @@ Helm writes most values into a template without quotes, so "true" and 580 reach 
 like there; a policy is stricter, so here they become what they are.
 """
 
-from __future__ import annotations
-
 import itertools
 import pathlib
 from collections.abc import Iterator

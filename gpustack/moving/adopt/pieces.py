@@ -5,8 +5,6 @@ file for settings would be a guess, to leave it out in silence a loss; so each i
 that takes it.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable
 from pathlib import Path, PurePath

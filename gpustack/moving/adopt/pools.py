@@ -1,8 +1,6 @@
 """What nodes tell: pools, of those that are alike, with a label that tells them from the others; and the platform, with
 what only OpenShift has: its version, and the images of its driver toolkit."""
 
-from __future__ import annotations
-
 import re
 from collections import defaultdict
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Objects that an installation counts on: ConfigMaps of the inputs are rendered along, all else is referred to."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What adopt did, for people and for programs: what is carried, what isn't and why, and the proof of it."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

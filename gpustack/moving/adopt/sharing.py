@@ -5,8 +5,6 @@ sharing only where it is the one that there is to choose, and the default: then 
 labels of nodes mean what they meant.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Iterable
 from dataclasses import replace

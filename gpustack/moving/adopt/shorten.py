@@ -4,8 +4,6 @@ Values are judged by the effective spec, not one by one against a list of defaul
 release, on the platform, on who filled in the custom resource and on what else the policy says.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -5,8 +5,6 @@ is taken out, one finding at a time, and noted: it had no effect in the cluster 
 is changed into what somebody may have meant.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field

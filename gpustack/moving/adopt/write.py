@@ -3,8 +3,6 @@
 What the text says is read back and compared: a comment must never change a policy.
 """
 
-from __future__ import annotations
-
 import io
 from collections.abc import Iterable, Mapping
 from typing import Any

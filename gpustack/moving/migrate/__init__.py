@@ -4,8 +4,6 @@ Nothing here writes to a cluster. A `Seen` is what was looked at, a `Render` wha
 pure function of both, and each time it is made anew it says how far the hand-over is, or the way back.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

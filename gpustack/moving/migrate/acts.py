@@ -4,8 +4,6 @@ Only a few verbs, and none for what a hand-over must never do: no pod, DaemonSet
 done is kept in the cluster with what was before (the record), so that somebody else can go on, or back.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Iterator, Mapping

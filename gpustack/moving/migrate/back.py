@@ -5,8 +5,6 @@ What the hand-over changed stands in the record in the cluster, with what was be
 of one of its steps, and does nothing where nothing is (docs/facts/moving.md M7).
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 

@@ -3,8 +3,6 @@
 A command is made of words, and each is quoted: names come from a cluster, or from a file that somebody sent.
 """
 
-from __future__ import annotations
-
 import json
 import shlex
 from collections.abc import Iterator, Sequence

@@ -1,7 +1,5 @@
 """Whose the fields of rendered objects are: former managers', or those of who applies the render (moving.md M6)."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from gpustack.model import Body

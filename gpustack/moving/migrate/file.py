@@ -4,8 +4,6 @@ Nothing in it is carried out. What is done is computed anew from the policy and 
 it, so that whoever can change the file can do no more. The rights in it are what running it needs, and the way back.
 """
 
-from __future__ import annotations
-
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime, timedelta

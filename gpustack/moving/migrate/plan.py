@@ -4,8 +4,6 @@ A driver whose template would be another is not handed over at all: every such v
 given where it was measured, for the operator's version and the policy's platform, and nowhere by default.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal

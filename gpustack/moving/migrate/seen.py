@@ -4,8 +4,6 @@ The objects are read by what `adopt` reads: its documents, or a look at the clus
 In a dump a kind that no object is of counts as not looked at; a cluster that was asked has none of it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path

@@ -3,8 +3,6 @@
 A step is done only where the cluster shows it. The texts of steps and commands stand in the data file.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal

@@ -4,8 +4,6 @@ Objects are read by their kind, where that has rules of its own, all else by wha
 `Installation`.
 """
 
-from __future__ import annotations
-
 import contextlib
 import functools
 from collections.abc import Callable, Iterator, Mapping, Sequence

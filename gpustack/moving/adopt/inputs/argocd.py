@@ -1,7 +1,5 @@
 """Argo CD's Application, and the template of an ApplicationSet: values in all the places that Argo CD reads."""
 
-from __future__ import annotations
-
 import itertools
 import math
 import re

@@ -1,7 +1,5 @@
 """Fleet's fleet.yaml."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from ..documents import Item

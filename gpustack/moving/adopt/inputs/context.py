@@ -1,7 +1,5 @@
 """What reads an input gets: the record to write into, all other documents, and the files beside them."""
 
-from __future__ import annotations
-
 import contextlib
 import functools
 import json

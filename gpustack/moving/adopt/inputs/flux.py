@@ -1,7 +1,5 @@
 """Flux's HelmRelease and what a Kustomization makes of it; and the HelmChart of K3s and RKE2."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable
 from dataclasses import replace

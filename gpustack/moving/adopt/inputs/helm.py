@@ -1,7 +1,5 @@
 """Values of the operator's chart in a file: by themselves, or below the name of the chart in those of another one."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from gpustack.model import InputError, Path, dotted

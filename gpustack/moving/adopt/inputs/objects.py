@@ -1,7 +1,5 @@
 """Objects of a cluster: the operator's custom resources, what runs, and what OLM or Helm keep of an installation."""
 
-from __future__ import annotations
-
 import base64
 import binascii
 import json

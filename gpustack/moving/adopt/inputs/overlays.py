@@ -6,8 +6,6 @@ current folder or the overlay's own, with no link on the way; whatever else it n
 then. What is built lies in a folder of its own, by a program that gets no PATH, no home and no option.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 import subprocess

@@ -4,8 +4,6 @@ No program is run. The call or the object that names the chart is read as data, 
 computed stays as ${...}, and is asked for like any other variable. Where nothing is written out, the program is told.
 """
 
-from __future__ import annotations
-
 import ast
 import contextlib
 import itertools

@@ -5,8 +5,6 @@ values, single values, and objects that hold more. So one reader does for all. V
 as by the key; whatever else is said of values is told.
 """
 
-from __future__ import annotations
-
 import base64
 import binascii
 import functools

@@ -1,7 +1,5 @@
 """Values as `helm --set` takes them, which Argo CD, Terraform, helmfile and K3s hand on to it: a.b[0].c=text."""
 
-from __future__ import annotations
-
 import copy
 import re
 from typing import Any

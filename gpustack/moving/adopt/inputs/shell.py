@@ -3,8 +3,6 @@
 Variables are what the text itself or --set says; what only a shell could know stays in the values as ${...}.
 """
 
-from __future__ import annotations
-
 import bisect
 import functools
 import itertools
