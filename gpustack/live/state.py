@@ -26,8 +26,7 @@ def raw(kind: Kind) -> api.Kind[Any]:
 
 @dataclass
 class State:
-    """The OBJECTS of a cluster by kind, and why some kinds could not be read. A kind that is in neither was not looked
-    at, so nothing is said of it."""
+    """The OBJECTS of a cluster by kind, and why some kinds weren't read. Of a kind in neither nothing is said."""
 
     objects: dict[Kind, dict[tuple[str, str], Body]] = field(default_factory=dict)
     unread: dict[Kind, str] = field(default_factory=dict)

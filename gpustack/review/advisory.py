@@ -38,8 +38,7 @@ Facts = dict[str, Any]
 
 class Named(NamedTuple):
     """What the vulnerability ID is in: a COMPONENT of advisories.yaml, in one of RANGES until FIXED; or an image of the
-    DIGEST. Without either it is what an advisory calls NAME, and no part of the stack. The advisory speaks of BRANCHES;
-    DOUBT: it doesn't know yet."""
+    DIGEST. Without either, NAME is no part of the stack. The advisory speaks of BRANCHES; DOUBT: it isn't sure."""
 
     id: str
     name: str

@@ -168,8 +168,7 @@ def _bar(drawing: Drawing, top: int) -> tuple[str, int]:
 
 
 def shared() -> str:
-    """What the pictures of a page have in common. Browsers draw no pattern of a picture that is not displayed, so this
-    one is, and has no size."""
+    """What the pictures of a page share; displayed, with no size: browsers draw no pattern of a hidden picture."""
     return part("shared", style=_style())
 
 

@@ -26,8 +26,7 @@ NO_DRIVER = ("GPU402", "GPU435", "GPU436", "GPU438", "GPU439", "GPU440", "GPU482
 _RHEL_KERNEL = re.compile(r".*\.el(\d+)_(\d+)\.x86_64")
 Tree = dict[str, Any]
 Asked = Mapping[str, str]
-"""What is to be upgraded, and to which version, "" where it stays: kernel, os (or a version of RHCOS), ocp, kubernetes,
-driver, release."""
+"""What to upgrade, and to which version, "" to stay: kernel, os (or RHCOS), ocp, kubernetes, driver, release."""
 
 
 def concerned(cluster: Cluster, asked: Asked, named: Collection[str]) -> list[Pool]:

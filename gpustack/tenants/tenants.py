@@ -263,8 +263,7 @@ def _container(item: Any) -> bool:
 
 
 def _loose(value: Any, path: Path, seen: set[int]) -> Iterator[tuple[Path, dict[str, Any]]]:
-    """Mappings below VALUE that ask for resources of NVIDIA as a container does. SEEN has the ids of pods, and of what
-    aliases repeat: see `_pods`."""
+    """Mappings below VALUE that ask for NVIDIA's resources as containers do. SEEN: ids of pods, aliases (`_pods`)."""
     if id(value) in seen or not isinstance(value, dict | list):
         return
     seen.add(id(value))

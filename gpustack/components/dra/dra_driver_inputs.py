@@ -55,8 +55,7 @@ class DraDriverInputs(Inputs):
 
 
 def from_cluster(cluster: Cluster) -> DraDriverInputs | None:
-    """The driver of a `gpuCluster`, or its compute domains while GPUs stay with the device plugin; None where neither
-    is allocated by DRA."""
+    """The driver of a `gpuCluster`, or its compute domains beside the device plugin; None if DRA allocates neither."""
     spec, whole = cluster.spec, cluster.spec.gpuCluster
     if not whole and not spec.computeDomains.enabled:
         return None

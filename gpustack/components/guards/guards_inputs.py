@@ -197,8 +197,7 @@ def running(spec: ClusterPolicySpec, modules: Iterable[str]) -> dict[str, Any]:
 
 class Listener(Inputs):
     """Pods with `labels`, called `name`, which listen on `port`: to the namespaces `open_to`, to `inside`, the stack's
-    own, or with `anywhere` to all. Where none is said nobody reaches them but the kubelet, which no NetworkPolicy
-    stops."""
+    own, or with `anywhere` to all. Where none is said only the kubelet reaches them, which no NetworkPolicy stops."""
 
     name: str
     labels: dict[str, str]

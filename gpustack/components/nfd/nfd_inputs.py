@@ -24,8 +24,7 @@ PCI_CLASSES = ("02", "0200", "0207", "0300", "0302")
 
 CONTROL_PLANE = {"key": "node-role.kubernetes.io/control-plane", "operator": "Exists", "effect": "NoSchedule"}
 GPU = {"key": keys.GPU, "operator": "Exists", "effect": "NoSchedule"}
-"""Existence, whatever the value: a worker that stays off a GPU node leaves the whole stack waiting without an event
-(bug-reports.md B25)."""
+"""Existence, whatever the value: a worker kept off a GPU node stops the stack without an event (bug-reports.md B25)."""
 
 GFD, KATA_PLUGIN = "nvidia-gpu-feature-discovery", "nvidia-kata-sandbox-device-plugin"
 """Accounts besides the worker's that write NodeFeature objects: GFD, and the plugin that runs GFD in a Kata guest."""

@@ -8,13 +8,14 @@ Objects are made with the structs that the program reads them with (gpustack/api
 out, so that neither an old API server's defaults nor a new program's change what a policy means.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
-from ...api import keys
+import msgspec
+
+from ...api import keys, objects
+from ...api import node_policy as policy
 from ...cluster.pool import EVERYWHERE, Pool
 from ...cluster.resolve import Cluster
 from ...model import FindingsError
@@ -28,9 +29,6 @@ from ..parts.common_inputs import Inputs, dumped, owned_crds
 from ..plugin.configs_inputs import layout_digest
 from ..toolkit.toolkit_inputs import of_containers
 from .rollout_inputs import health, upgrade
-
-if TYPE_CHECKING:
-    from ...api.node_policy import Driver, Gpu, Mig, Spec
 
 CRD = "nodepolicies.gpustack.dev"
 
@@ -86,11 +84,8 @@ def drivers_of(cluster: Cluster) -> Drivers | None:
         return None
 
 
-def node_policy(pool: Pool, drivers: Drivers) -> Spec:
+def node_policy(pool: Pool, drivers: Drivers) -> policy.Spec:
     """What the nodes of POOL are to be."""
-    from ...api import node_policy as policy
-    from ...api import objects
-
     spec, whole = pool.spec, pool.index is None
     section, count = spec.reconciler, pool.said.count
     assert section is not None, "the program runs"  # noqa: S101 - narrows the type
@@ -121,10 +116,8 @@ def node_policy(pool: Pool, drivers: Drivers) -> Spec:
     )
 
 
-def gpu(pool: Pool) -> Gpu:
+def gpu(pool: Pool) -> policy.Gpu:
     """What is known of the GPUs of POOL. A number that isn't known is 0: some."""
-    from ...api import node_policy as policy
-
     offers = {} if pool.index is None else pool.capacity.per_node
     return policy.Gpu(
         product=pool.said.gpuProduct or "",
@@ -134,22 +127,18 @@ def gpu(pool: Pool) -> Gpu:
     )
 
 
-def mig(pool: Pool) -> Mig | None:
+def mig(pool: Pool) -> policy.Mig | None:
     """The MIG layout of POOL, with its content's name."""
-    from ...api import node_policy as policy
-
     cut = pool.said.sharing.mig
     if cut is None:
         return None
     return policy.Mig(config=cut.config or pool.name, digest=layout_digest(pool))
 
 
-def driver_policy(pool: Pool, drivers: Drivers) -> Driver | None:
+def driver_policy(pool: Pool, drivers: Drivers) -> policy.Driver | None:
     """The driver DaemonSets that may run on nodes of POOL; None where the nodes bring theirs, or none is for them.
 
     The vGPU host manager is not among them: it drives the GPUs of virtual machines."""
-    from ...api import node_policy as policy
-
     brought = bool(pool.cluster.container_drivers) and any(one is not None for one in drivers)
     if pool.workload != "container" or not brought:
         return None
@@ -183,9 +172,9 @@ def fits(selector: Mapping[str, str], known: Mapping[str, str]) -> bool:
     return all(known.get(key, value) == value for key, value in selector.items() if key != keys.DRIVER_OWNER)
 
 
-def folded(made: Iterable[Spec]) -> list[Spec]:
+def folded(made: Iterable[policy.Spec]) -> list[policy.Spec]:
     """MADE with those that select the same nodes and want the same of them as one."""
-    specs: list[Spec] = []
+    specs: list[policy.Spec] = []
     for each in made:
         same = next((at for at, other in enumerate(specs) if wanted(other) == wanted(each)), None)
         if same is None:
@@ -195,16 +184,14 @@ def folded(made: Iterable[Spec]) -> list[Spec]:
     return specs
 
 
-def wanted(each: Spec) -> dict[str, Any]:
+def wanted(each: policy.Spec) -> dict[str, Any]:
     """What EACH wants of which nodes, less what it only expects to find there."""
     data = plain(each)
     return {**data, "pools": [], "minNodes": 0, "gpu": {"runtimeClasses": data["gpu"]["runtimeClasses"]}}
 
 
-def both(first: Spec, second: Spec) -> Spec:
+def both(first: policy.Spec, second: policy.Spec) -> policy.Spec:
     """FIRST for the pools of SECOND too, which wants the same."""
-    import msgspec
-
     one, other = first.gpu, second.gpu
     resources = {
         name: count if count == other.resources[name] else 0
@@ -223,8 +210,6 @@ def both(first: Spec, second: Spec) -> Spec:
 
 def plain(value: Any) -> Any:
     """A struct as plain data, with every default written out and without what is None."""
-    import msgspec
-
     if isinstance(value, msgspec.Struct):
         fields = ((each.encode_name, getattr(value, each.name)) for each in msgspec.structs.fields(value))
         return {name: plain(item) for name, item in fields if item is not None}

@@ -1,20 +1,15 @@
 """How fast nodes may be taken out of service, as the program reads it (cluster/budgets.py says what holds)."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING
 
+from ...api import node_policy as policy
 from ...catalog import health as known_health
+from ...cluster.budgets import Budget
 from ...cluster.resolve import resolve
 from ...policy.language import reconciler
 from ...policy.language.reconciler import PodRule, Reconciler
+from ...policy.language.spec import ClusterPolicySpec
 from ..parts.common_inputs import dumped
-
-if TYPE_CHECKING:
-    from ...api import node_policy as policy
-    from ...cluster.budgets import Budget
-    from ...policy.language.spec import ClusterPolicySpec
 
 
 def managers_evict(spec: ClusterPolicySpec) -> bool:
@@ -24,8 +19,6 @@ def managers_evict(spec: ClusterPolicySpec) -> bool:
 
 def upgrade(section: Reconciler, budget: Budget) -> policy.Upgrade:
     """BUDGET as the program reads it. Fields of the policy's and of the program's structs are called the same."""
-    from ...api import node_policy as policy
-
     said = budget.policy
     return policy.Upgrade(
         auto=budget.automatic,
@@ -54,8 +47,6 @@ SAME = {"maxNodes", "maxShare", "breakerShare", "holdSeconds", "settleSeconds", 
 
 def health(section: Reconciler) -> policy.Health | None:
     """What faults of GPUs mean, as the program reads it: the policy's own conditions before those of detectors."""
-    from ...api import node_policy as policy
-
     said = section.health
     if said is None:
         return None
@@ -73,7 +64,5 @@ def health(section: Reconciler) -> policy.Health | None:
 
 def pod_rule(said: PodRule) -> policy.PodRule:
     """A rule as the program reads it."""
-    from ...api import node_policy as policy
-
     selector = ",".join(f"{key}={value}" for key, value in sorted(said.labels.items()))
     return policy.PodRule(podSelector=selector, namespace=said.namespace or "", then=said.then)

@@ -177,8 +177,7 @@ def configuration(spec: ClusterPolicySpec, section: KataManagerConfig) -> dict[s
 
 
 class SandboxValidatorInputs(OperandInputs):
-    """`workload` is what nodes without a label serve; `cc_manager` says whether the mode of GPUs for confidential
-    computing is checked."""
+    """`workload`: what nodes without a label serve; `cc_manager`: whether GPUs' confidential computing is checked."""
 
     workload: Workload = "container"
     cc_manager: bool = False

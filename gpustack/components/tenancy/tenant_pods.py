@@ -35,8 +35,7 @@ class Offered(NamedTuple):
 
 
 def tenant_pods(tenancy: Tenancy, resources: Sequence[Offered], folders: Sequence[str]) -> Iterator[Body]:
-    """The policy over pods of the tenants' namespaces, and its binding. FOLDERS of the node are those that they don't
-    mount."""
+    """The policy over pods of tenants' namespaces, and its binding. FOLDERS of the node are those they don't mount."""
     homes = [tenant.home for tenant in tenancy.tenants]
     return admission.policy(
         "tenant_pods",

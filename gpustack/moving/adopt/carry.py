@@ -23,8 +23,7 @@ OWN_HASH = re.compile(r"-[0-9a-f]{8,10}$")
 def carried(
     live: Iterable[Body], rendered: Mapping[str, Body], revisions: Iterable[Body]
 ) -> tuple[list[Body], dict[str, list[str]]]:
-    """The entries of `carried` for the LIVE DaemonSets, and by their names the fields that differ all the same: "" of
-    one that isn't rendered."""
+    """The entries of `carried` for the LIVE DaemonSets; by name the fields that differ, "" if it isn't rendered."""
     entries, rolls = [], {}
     known = list(revisions)
     for body in live:

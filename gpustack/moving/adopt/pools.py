@@ -14,13 +14,7 @@ from ...api import keys
 from .installation import Installation, Leaves, Said
 
 NODES = Location("nodes")
-HARDLY = (
-    keys.FEATURES,
-    keys.NVIDIA,
-    "beta.kubernetes.io/",
-    "kubernetes.io/",
-    "topology.kubernetes.io/",
-)
+HARDLY = (keys.FEATURES, keys.NVIDIA, "beta.kubernetes.io/", "kubernetes.io/", "topology.kubernetes.io/")
 """Label keys that nobody has chosen, or that NVIDIA's programs set."""
 LIKELY = ("pool", "nodegroup", "node-group", "instance-type", "flavor")
 """What the keys of labels have in their names by which people tell nodes apart."""

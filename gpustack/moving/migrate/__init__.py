@@ -42,8 +42,7 @@ def plan(
     seen: Seen, render: Render, kubectl: Sequence[str], file: str, saved: Sequence[Body], *, reverse: bool = False
 ) -> Plan:
     """The plan for what was SEEN, REVERSE for the way back. KUBECTL begins each command for the cluster, FILE is to
-    hold the custom resources, and SAVED is what it holds. Raises InputError for objects that lack the form of
-    their kinds."""
+    hold the custom resources, and SAVED is what it holds. Raises InputError for malformed objects."""
     with understood("what the cluster holds"):
         how, fates = way(seen), verdicts(seen, render)
         if reverse:

@@ -40,8 +40,7 @@ class Fields:
         return _entry(live, facts()["managers"], "Update")
 
     def taken(self, live: Body) -> list[dict[str, Any]]:
-        """The JSON patch by which a former manager's fields of LIVE become the new one's. It fails where the object has
-        changed meanwhile."""
+        """The JSON patch that makes a former manager's fields of LIVE the new one's; it fails if LIVE has changed."""
         at, entries = "/metadata/managedFields", live["metadata"]["managedFields"]
         old, own = self.old(live), self.own(live)
         known = [index for index in (old, own) if index is not None]

@@ -130,8 +130,7 @@ def _list(path: Path, before: list[Any], after: list[Any], own: OwnKind | None) 
 
 
 def key_of(path: Path, *lists: Sequence[Any], said: tuple[str, ...] | None = None) -> tuple[str, ...] | None:
-    """The fields by which the items of LISTS, at PATH, are known; None where nothing tells them apart. SAID is what the
-    kind's definition says."""
+    """The fields that tell items of LISTS, at PATH, apart; None where nothing does. SAID: the kind's definition."""
     name = path[-1] if path and isinstance(path[-1], str) else ""
     if not any(lists):
         return None

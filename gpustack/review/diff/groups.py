@@ -22,8 +22,7 @@ LAST = 9
 
 @dataclass(frozen=True)
 class Group:
-    """Changes that the same clusters have, in the order of the objects. `by` says who made them, where that was no
-    policy."""
+    """Changes that the same clusters have, in the order of the objects, and `by` whom, where that was no policy."""
 
     clusters: tuple[str, ...]
     changes: tuple[ObjectChange, ...]

@@ -69,8 +69,7 @@ def without_header(text: str, header: str) -> str:
 
 
 def differences(before: Side, after: Side) -> tuple[dict[str, Sequence[ObjectChange]], dict[str, Own]]:
-    """What changed in each cluster of either side, and the names of its own that are marked in it (own.py); clusters
-    without changes are left out.
+    """What changed in each cluster of either side that has changes, and the names of its own marked in it (own.py).
 
     Clusters that have the very same changes, their own names aside, share one list. Raises InputError for a file that
     is not a Kubernetes object."""

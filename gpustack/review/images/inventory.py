@@ -111,8 +111,7 @@ def _having(seen: Iterable[tuple[str, Iterable[T]]]) -> dict[T, tuple[str, ...]]
 
 
 def source_of(reference: str, registry_map: Mapping[str, str], known: Iterable[str]) -> str:
-    """The image that REFERENCE is a mirror of, by REGISTRY_MAP and the references KNOWN to the policy; itself where it
-    isn't one."""
+    """The image that REFERENCE mirrors, by REGISTRY_MAP and the references KNOWN to the policy; else itself."""
     names = {images.repository(each) for each in known}
     for prefix in sorted(registry_map):
         mirror = registry_map[prefix].rstrip("/")
@@ -124,8 +123,7 @@ def source_of(reference: str, registry_map: Mapping[str, str], known: Iterable[s
 
 
 def systems(source: str, spec: ClusterPolicySpec, known: Iterable[str]) -> tuple[System, ...]:
-    """The systems of SPEC that the driver image SOURCE was built for; none where it isn't one of the references KNOWN
-    with the suffix of a system."""
+    """The systems of SPEC that SOURCE was built for; none where it isn't one of KNOWN with the suffix of a system."""
     tagged = source.partition("@")[0]
     suffixes = {tagged[len(each) + 1 :] for each in known if tagged.startswith(f"{each}-")}
     built = set[System]()

@@ -122,8 +122,7 @@ class Difference:
 
 
 def compare(before: Mapping[str, Locked], needed: Iterable[str], now: Mapping[str, Locked]) -> Difference:
-    """What differs between the lock BEFORE and the images NEEDED; NOW is what registries say of those that were asked
-    for."""
+    """What differs between the lock BEFORE and the images NEEDED; NOW is what registries say of those asked for."""
     wanted = set(needed)
     moved = {name for name, locked in before.items() if name in now and now[name] != locked}
     return Difference(*(tuple(sorted(names)) for names in (wanted - before.keys(), before.keys() - wanted, moved)))

@@ -87,8 +87,7 @@ def reconciled(leaf: Leaf) -> bool:
 
 
 def synced(leaf: Leaf) -> bool:
-    """Whether an engine looks often enough, and a quarter as often as it did, to twice. One that is new has nothing to
-    be held against."""
+    """Whether an engine looks often enough: where one did before, between a quarter as often and twice as often."""
     old, new = seconds(leaf.old), seconds(leaf.new)
     first = ("gitops", "engine") not in leaf.olds
     return reconciled(leaf) and new is not None and (first or old is None or old * LEAST <= new <= old * MOST)
@@ -173,8 +172,7 @@ def some(leaf: Leaf) -> bool:
 
 
 def grace(leaf: Leaf) -> bool:
-    """Whether a program that ends has time for it: half of what it had (30 seconds, where nothing is said), and an hour
-    at most."""
+    """Whether a program that ends has time: half of what it had (30 seconds, if nothing is said), an hour at most."""
     old = leaf.old if type(leaf.old) is int else 30
     new = 30 if leaf.new is None else leaf.new
     return type(new) is int and max(1, min(old, 3600) // 2) <= new <= 3600

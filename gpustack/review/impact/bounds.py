@@ -214,8 +214,7 @@ def operators_text(leaf: Leaf) -> bool:
 
 
 def valued(leaf: Leaf, ways: Sequence[Mapping[str, Sequence[Any]]]) -> bool:
-    """Whether the change is one of WAYS, which list values of `old` and `new`, or under `old_but` and `new_but` those
-    that it isn't."""
+    """Whether the change is one of WAYS: lists of `old` and `new`, or, of what it isn't, `old_but` and `new_but`."""
 
     def listed(side: str, values: Sequence[Any]) -> bool:
         value = getattr(leaf, side.removesuffix("_but"))

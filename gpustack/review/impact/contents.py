@@ -41,9 +41,8 @@ DISTANCE = {"": 2, "mps": 1, "timeSlicing": 0}
 
 
 class Apart(NamedTuple):
-    """The `kind` of sharing, of which resources (None: of all), and whether a share gets another name; the numbers
-    are in what nodes advertise. `single`: a container that asks for several shares is refused. `why` says why it isn't
-    known."""
+    """The `kind` of sharing, of which resources (None: of all), and whether a share gets another name; numbers are in
+    what nodes advertise. `single`: several shares are refused. `why` says why it isn't known."""
 
     kind: str = ""
     names: frozenset[str] | None = frozenset()

@@ -147,8 +147,7 @@ class Impact:
 _Told = list[tuple[str, Range | None, Pair]]
 """The clusters that an effect is in, on how many nodes of each, and the digests of what it is about there."""
 _Seen = tuple[Sequence[tuple[str, int, Hit, Pair]], Sequence[int]]
-"""What was found in clusters of the same changes and policies: hits with rule, tier and digests; and the tier of each
-change."""
+"""What was found in clusters of the same changes and policies: hits with rule, tier and digests; each change's tier."""
 
 
 def impact(

@@ -139,9 +139,8 @@ def sharing_changes(subject: Subject) -> Iterator[Hit]:
 
 
 def same_nodes(subject: Subject) -> Iterator[Pair]:
-    """The pools of both sides that may have the same nodes: by their labels, whatever they are called. A pool that
-    stays as it is has the nodes that it had; one that selects others may have those of any. Where a side has none, all
-    nodes are one."""
+    """The pools of both sides that may have the same nodes: by labels, whatever they are called. One that stays has the
+    nodes that it had; one that selects others may have those of any. Where a side has none, all nodes are one."""
     if subject.before is None or subject.after is None or subject.before is subject.after:
         return
     before, after = (resolve(side).nodes for side in (subject.before, subject.after))

@@ -68,8 +68,7 @@ class Like(NamedTuple):
 
     @classmethod
     def of(cls, there: ClusterPolicySpec, here: ClusterPolicySpec) -> Self:
-        """What THERE says, held against HERE. Tolerations are known where no pool has another taint, objects where no
-        guard is missing."""
+        """What THERE says, held against HERE; tolerations are known if no taint is new, objects if no guard is gone."""
         olds, news = said(there), said(here)
         differ = [leaf for leaf in changed(olds, news) if leaf.path[:2] not in OWN_FACTS]
         tiers = [table.tier_of(table.policy(), leaf, new=leaf.new is not None) for leaf in differ]
@@ -100,9 +99,8 @@ def _section(path: Path) -> Path:
 
 @dataclass(frozen=True)
 class Fleet:
-    """What other clusters say: the SPECS of the base, each once. DESTINATIONS, and how many clusters have each; by
-    installation of an engine, how its clusters are SPELLED. PINS are images and digests that images.lock has, and those
-    of the base."""
+    """What other clusters say: the SPECS of the base, each once. DESTINATIONS, with how many clusters each has; by
+    engine installation, how its clusters are SPELLED. PINS: images and digests of images.lock and the base."""
 
     specs: Sequence[ClusterPolicySpec] = ()
     destinations: Mapping[tuple[str, ...], int] = field(default_factory=dict)
@@ -180,8 +178,7 @@ def spelled(spec: ClusterPolicySpec | None) -> tuple[tuple[str, ...], str]:
 
 
 def said(spec: ClusterPolicySpec) -> Leaves:
-    """All values of SPEC, but for the objects that it brings along, which are judged themselves, and what hosts are not
-    asked for."""
+    """All values of SPEC, less objects it brings along, which are judged themselves, and what hosts aren't asked."""
     values = spec.model_dump(mode="json", exclude_none=True)
     values.pop("extraObjects", None)
     places: dict[Path, Any] = {("carried", each.name): each for each in spec.carried}
@@ -193,9 +190,8 @@ def said(spec: ClusterPolicySpec) -> Leaves:
 
 
 def steps(before: ClusterPolicySpec | None, after: ClusterPolicySpec, fleet: Fleet) -> list[Step]:
-    """What changes in a policy, and of which tier each field is. None as BEFORE is a cluster that is new: it is held
-    against one that says nothing but its release, what the cluster is, and the guards of the one that it is most like.
-    """
+    """What changes in a policy, and of which tier each field is. None as BEFORE is a new cluster: it is held against
+    one that says nothing but its release, what the cluster is, and the guards of the one that it is most like."""
     new = before is None
     news = said(after)
     like = fleet.like(after) if new else None
@@ -316,8 +312,7 @@ def names(body: Mapping[str, Any], spec: ClusterPolicySpec) -> set[Name]:
 
 
 def words(spec: ClusterPolicySpec) -> set[str]:
-    """Every text that SPEC says, but for the names that its own objects have themselves: whoever reads a ConfigMap
-    names it in one of them."""
+    """Every text that SPEC says, but for its own objects' own names: who reads a ConfigMap names it in one of them."""
     collected = texts(list(said(spec).values()))
     for body in spec.extraObjects:
         parts = WORDS if body["kind"] in CONTENT else QUOTED

@@ -157,8 +157,7 @@ class Subject:
         return set[Name]().union(*(names(body, spec) for spec, body in self._bodies))
 
     def foreign(self, change: ObjectChange) -> bool:
-        """Whether no field of the policy explains CHANGE: the policy brings the object along, isn't known, or says
-        what it said before."""
+        """Whether no field explains CHANGE: the policy brings the object along, isn't known, or says the same."""
         one, two = self.before, self.after
         if change.identity.engine and one and two and one.extraObjects != two.extraObjects:
             return False  # what an AppProject permits follows from the objects, which are judged themselves
@@ -180,8 +179,7 @@ class Subject:
         return set[Name]().union(*(names(body, spec) for body, spec in own))
 
     def named_elsewhere(self, key: str, change: ObjectChange) -> set[str]:
-        """The alerts or recorded series (KEY) of other objects than that of CHANGE, that policies of both sides bring
-        along."""
+        """The alerts or recorded series (KEY) of objects that policies of both sides bring along, CHANGE's aside."""
         own = (self.literal(change.identity.namespace), self.literal(change.identity.name))
         others = set()
         for spec, body in self._bodies:
@@ -214,8 +212,7 @@ class Subject:
         return name.replace(NAMESPACE, spec.cluster.namespace) if spec else name
 
     def power(self, change: ObjectChange) -> int:
-        """The tier of power that CHANGE gives: what a component has by itself is planned, as long as nothing in the
-        policy is more than that."""
+        """The tier of power that CHANGE gives: a component's own is planned, if nothing in the policy is more."""
         return POWER if self.foreign(change) or self.policy_tier <= POWER else PLANNED
 
     def gained(self, change: ObjectChange) -> int:

@@ -23,9 +23,8 @@ KNOWN = "known"
 
 @dataclass(frozen=True)
 class Entry:
-    """Fields, of TIER within their bounds; the BOUNDS, each with the tier out of it; that of a new cluster; and WHY it
-    matters, where a reviewer couldn't know. A GUARD keeps workloads from something: of a new cluster it is held against
-    what another one says."""
+    """Fields, of TIER within their bounds; the BOUNDS, each with the tier out of it; that of a new cluster; WHY it
+    matters. A GUARD keeps workloads from something: a new cluster's is held against what another one says."""
 
     path: Path
     tier: int

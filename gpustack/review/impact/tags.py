@@ -30,8 +30,7 @@ def split(reference: str) -> tuple[str, str]:
 
 
 def version(leaf: Leaf) -> bool:
-    """Whether it is a number of a version: no digest, and no tag that moves by its name. Precompiled drivers are
-    published by branch."""
+    """Whether it numbers a version: no digest, and no moving tag. Precompiled drivers are published by branch."""
     places = {leaf.path[:-1], leaf.path[-2:-1]}
     branch = any(leaf.news.get((*place, "usePrecompiled")) is True for place in places)
     strings = isinstance(leaf.new, str) and isinstance(leaf.old, (str, type(None)))

@@ -58,8 +58,7 @@ def members(named: Sequence[str], answers: Mapping[str, str]) -> list[str]:
 
 
 def read_all(named: Sequence[str], answers: Mapping[str, str], live: Sequence[Item] = (), member: str = "") -> Context:
-    """Read the files and folders NAMED, and LIVE objects; of several clusters what is about MEMBER. Raises InputError
-    where a file can't be read."""
+    """Read the paths NAMED and LIVE objects, of several clusters MEMBER's; InputError for what can't be read."""
     context = Context(Installation(), Reader(answers), member=member)
     context.items = [*live, *documents_of(named, context)]
     overlays.build(context)
