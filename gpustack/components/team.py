@@ -1,5 +1,4 @@
-"""A team's own construct within the stack: its objects are looked at as what they are, made by code that gpustack
-doesn't know.
+"""A team's own construct within the stack: its objects are looked at as made by code that gpustack doesn't know.
 
 It is any cdk8s construct that is made with (scope, id, inputs), or a Component. Its objects are told to be its own (an
 annotation, by which reviews judge them as foreign), are not Secrets, and go into the stage that it names.

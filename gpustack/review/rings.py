@@ -1,6 +1,4 @@
-"""What a change of rings, or of how far changes have come, means to a reviewer: which rings get what, and which of the
-protections that rings are made for is gone around.
-"""
+"""What a change of rings, or of how far changes have come, means: which rings get what, and what is gone around."""
 
 import datetime
 from collections import Counter

@@ -54,8 +54,7 @@ class Given:
 class Tenant(Given):
     """A workload and the cluster that it is for. `pod` is a PodSpec, `path` its place in the manifest.
 
-    `whole` is false where only containers or resources were found in a custom resource: where the pods may run then
-    isn't known."""
+    `whole` is false where only containers or resources were found in a custom resource: where pods run isn't known."""
 
     path: Path
     pod: Mapping[str, Any]
@@ -249,17 +248,13 @@ def _pods(value: Any, path: Path, seen: set[int]) -> Iterator[tuple[Path, dict[s
         return
     seen.add(id(value))
     if isinstance(value, dict):
-        containers = value.get("containers")
-        if isinstance(containers, list) and any(map(_container, containers)):
+        containers, marks = value.get("containers"), {"image", "resources", "name"}
+        if isinstance(containers, list) and any(isinstance(each, dict) and marks & each.keys() for each in containers):
             yield path, value
             return
     for key, item in children(value):
         if key not in {"metadata", "status"} or not path:
             yield from _pods(item, (*path, key), seen)
-
-
-def _container(item: Any) -> bool:
-    return isinstance(item, dict) and ("image" in item or "resources" in item or "name" in item)
 
 
 def _loose(value: Any, path: Path, seen: set[int]) -> Iterator[tuple[Path, dict[str, Any]]]:

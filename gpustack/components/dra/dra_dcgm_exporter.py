@@ -24,8 +24,7 @@ CLAIM, TEMPLATE = "admin-gpus", "nvidia-dcgm-exporter-admin"
 class DraDcgmExporter(Component[DcgmExporterInputs]):
     """The exporter's DaemonSet, claim, Service and ServiceMonitor.
 
-    It may read pods, of all namespaces, only where metrics carry pod metadata, as without DRA; the operator lets it
-    always."""
+    It may read all pods only where metrics carry pod metadata, as without DRA; the operator lets it always."""
 
     def manifests(self, inputs: DcgmExporterInputs) -> Iterator[Body]:
         yield from of_state("state-dcgm-exporter", objects(inputs))

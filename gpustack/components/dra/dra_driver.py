@@ -120,8 +120,7 @@ def pod(inputs: DraDriverInputs) -> Pod:
 def driver_checks(inputs: DraDriverInputs) -> Iterator[Container]:
     """`driver-validation` without a look at the GPUs, which may be bound to vfio-pci, and what belongs to it.
 
-    Its validator takes part in no other check, so the waits that the driver's owner would have brought (validation.py)
-    stand here."""
+    Its validator takes part in no other check, so the waits of the driver's owner (validation.py) stand here."""
     common = inputs.common
     check = Container(
         "driver-validation",

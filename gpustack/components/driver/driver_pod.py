@@ -1,8 +1,7 @@
 """The driver's pod: the manager that clears the node, the driver, the modules beside it (operator.md 7.1, 10.3).
 
 Two sets of rules, by `DriverCommon.type`: the one of the policy's section `driver`, and the one of its `drivers`. The
-operator has two renderers; where they differ without need, the difference is kept, because what it runs on a node is
-adopted as it is.
+operator has two renderers; where they differ without need, that is kept: what runs on a node is adopted as it is.
 """
 
 from collections.abc import Sequence

@@ -72,8 +72,7 @@ class DriverPod(Inputs):
     """What one DaemonSet runs, and where. `app` is its label and selector, None of `gds` and `gdrcopy` means off.
 
     `account` is its service account and the name of its rights; `labels` are on the DaemonSet and its pods, beside
-    those that every driver has. `installs` is the digest of what it installs; "" for one that is made of the pod
-    (driver_pod.py)."""
+    those that every driver has. `installs`: the digest of what it installs; "" if made of the pod (driver_pod.py)."""
 
     name: str = NAME
     app: str = NAME

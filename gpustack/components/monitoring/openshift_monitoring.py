@@ -1,8 +1,7 @@
 """OpenShift's own Prometheus may find the stack's exporters (operator.md 6, 9.3).
 
 It watches namespaces with the label openshift.io/cluster-monitoring (namespace.py sets it), and needs a right in each
-to look up the Services and pods behind a ServiceMonitor. Without, targets stay empty and nothing says why
-(bug-reports.md B24).
+to look up what is behind a ServiceMonitor: else targets stay empty, silently (bug-reports.md B24).
 """
 
 from collections.abc import Iterator

@@ -1,5 +1,4 @@
-"""Inputs of the objects by which nodes are made: of Karpenter, the Node Readiness Controller, the machine config
-operator."""
+"""Inputs of objects by which nodes are made: Karpenter, Node Readiness Controller, machine config operator."""
 
 from collections.abc import Iterator
 

@@ -1,6 +1,4 @@
-"""ValidatingAdmissionPolicies: their form, and the words of the expressions' language. What they say is data, in one
-place for who reviews it: admission.yaml.
-"""
+"""ValidatingAdmissionPolicies: their form and their language; what they say is data to review: admission.yaml."""
 
 import functools
 import json

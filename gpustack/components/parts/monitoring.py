@@ -2,9 +2,8 @@
 
 Each is made as the Prometheus operator has it and told again, so that what is scraped and what alerts is the same.
 VictoriaMetrics' objects have the same fields under other names. Google's collectors find pods and not Services, know no
-labels of targets but their own, and their rules see one namespace unless they are a cluster's (monitoring.md 1, 2).
-The rules that the operator has for OpenShift (catalog/data/openshift-rules.yaml) are an exporter's here, and are there
-where that is.
+labels of targets but their own, and their rules see one namespace unless they are a cluster's (monitoring.md 1, 2). The
+operator's rules for OpenShift (catalog/data/openshift-rules.yaml) are here with the exporter that they are of.
 """
 
 from collections.abc import Mapping

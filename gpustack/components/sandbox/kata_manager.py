@@ -1,6 +1,4 @@
-"""The Kata manager of releases before v26.7: fetches guest kernels and images for Kata containers with GPUs, and makes
-the container runtime know a runtime class for each (operator-releases.md 6.13).
-"""
+"""The Kata manager before v26.7: guest kernels and images, a runtime class for each (operator-releases.md 6.13)."""
 
 from collections.abc import Iterator
 

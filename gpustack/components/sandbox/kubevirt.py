@@ -35,8 +35,7 @@ def kubevirt(inputs: KubeVirtInputs) -> tuple[str, str, Body]:
         ours = ["HostDevices", *(["DisableMDEVConfiguration"] if inputs.keep_mediated else [])]
         gates = list(dict.fromkeys([*inputs.gates, *ours]))
     configuration = sparse(
-        developerConfiguration=sparse(featureGates=gates),
-        permittedHostDevices=devices(inputs, "pciVendorSelector"),
+        developerConfiguration=sparse(featureGates=gates), permittedHostDevices=devices(inputs, "pciVendorSelector")
     )
     return "kubevirt.io/v1", "KubeVirt", {"configuration": configuration}
 

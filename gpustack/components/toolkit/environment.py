@@ -8,8 +8,7 @@ A variable that isn't set here is the user's or the platform's (`toolkit.env`; c
 explain CLUSTER toolkit.env` says whose.
 
 The toolkit's container mounts the folders of a runtime's files below /runtime, so each path exists twice: on the node,
-as in FILES and in the policy's `toolkit.env`, and in the container. A runtime without a socket or a drop-in folder
-has "".
+as in FILES and in the policy's `toolkit.env`, and in the container. Without a socket or a drop-in folder it is "".
 """
 
 import posixpath

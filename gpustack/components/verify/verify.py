@@ -1,8 +1,7 @@
 """`gpustack verify` in the cluster, as a CronJob: what it holds the cluster against is rendered with everything else.
 
 It may list, and nothing else: in each namespace what is rendered there, and of the whole cluster what is in none.
-`namespace` is where pods run, so nobody else's are seen. What it finds makes its Job fail; the alerts are the
-catalogue's.
+`namespace` is where pods run, so nobody else's are seen. Findings make its Job fail; alerts are the catalogue's.
 """
 
 from collections.abc import Iterable, Iterator

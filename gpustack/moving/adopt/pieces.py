@@ -1,8 +1,7 @@
 """What lies beside an installation: configurations that nobody names, and objects of others that are about GPUs.
 
-Solves: a ConfigMap does nothing until a policy names it, and a rule or a quota isn't the operator's. To take such a
-file for settings would be a guess, to leave it out in silence a loss; so each is told as what it is, with the answer
-that takes it.
+Solves: a ConfigMap does nothing until a policy names it, and a rule or a quota isn't the operator's. To take it for
+settings would be a guess, to leave it out in silence a loss; so each is told, with the answer that takes it.
 """
 
 import re

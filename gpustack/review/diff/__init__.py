@@ -1,5 +1,4 @@
-"""What differs between two renders, as people review it: objects and fields, each change once for all clusters it is
-in.
+"""What differs between two renders, as people review it: objects and fields, each change once for all its clusters.
 
 ::
 
@@ -11,6 +10,5 @@ in.
     present.py   changes as lines that people read; engine_fold.py: another engine as one of them
     ranges.py    a list of clusters as people write it: prod-eu-1..12
 
-Everything below is pure but sides.py. Applying the groups to the old side gives the new side: a property test holds
-that.
+Everything below is pure but sides.py. A property test: the old side and the groups give the new side.
 """

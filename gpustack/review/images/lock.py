@@ -4,20 +4,16 @@ A tag may be moved, a digest can't. The file stands beside policies/, sorted, an
 layer `locked-images` (`cluster.imageDigests`) the digests get into the manifests as well.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import yaml
 
 from ...model import InputError
 from ...policy.language import images
-
-if TYPE_CHECKING:
-    from .inventory import Image
+from .inventory import Image
 
 FILE = "images.lock"
 LAYER = "locked-images"

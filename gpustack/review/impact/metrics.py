@@ -1,8 +1,7 @@
 """IMP6xx: what monitoring sees: the exporter's series, their labels, and what scrapes and alerts.
 
 What the exporter serves is known where its list is in the render or is the image's own. A series has the labels that
-the exporter and the scrape give it, whatever the metric, and one more for each row of the list that is of the type
-`label`.
+the exporter and the scrape give it, whatever the metric, and one for each row of the list of type `label`.
 """
 
 from collections.abc import Iterator, Sequence

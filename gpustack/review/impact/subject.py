@@ -190,8 +190,7 @@ class Subject:
         return others
 
     def read_elsewhere(self, series: str, change: ObjectChange) -> bool:
-        """Whether another object than that of CHANGE, that a policy of either side brings along, reads SERIES; those
-        that only show it don't count."""
+        """Whether an object of a policy of either side, CHANGE's aside, reads SERIES; to show it doesn't count."""
         own, word = change.identity, re.compile(rf"(?<![\w:]){re.escape(series)}(?![\w:])")
         return any(
             word.search(text(body))

@@ -1,6 +1,4 @@
-"""What a change is and does: its effects, the lowest tier first and with reasons what waits for somebody to accept it,
-and the change groups, each folded to a line that says how many clusters it is in.
-"""
+"""What a change does: its effects, the lowest tier first, with reasons where one must be accepted; and its groups."""
 
 from collections.abc import Iterator, Sequence
 

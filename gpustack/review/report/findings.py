@@ -1,6 +1,4 @@
-"""What the rules have to say about the policies, and what those rules mean that the page names: their pages in docs/,
-which whoever reads the report hasn't got.
-"""
+"""What the rules say of the policies, and what those rules mean: whoever reads the report hasn't got docs/."""
 
 import re
 from collections.abc import Iterable, Iterator, Sequence

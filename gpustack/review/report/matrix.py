@@ -1,7 +1,6 @@
 """Cluster x component version: what runs where, and which cluster is unlike the others.
 
-Versions are those of the images that are rendered, so what a policy says in vain is not shown, and what a mirror or a
-digest is called is.
+Versions are those of rendered images: not what a policy says in vain, but what a mirror or a digest is called.
 """
 
 import re

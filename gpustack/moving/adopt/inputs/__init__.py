@@ -1,7 +1,6 @@
 """The shapes that settings of the operator are kept in, a module each, recognised by content.
 
-Objects are read by their kind, where that has rules of its own, all else by what it holds. All write into one
-`Installation`.
+Objects are read by their kind, if it has rules of its own, all else by content. All write into one `Installation`.
 """
 
 import contextlib

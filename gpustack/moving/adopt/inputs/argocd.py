@@ -3,7 +3,7 @@
 import itertools
 import math
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import PurePath
 from typing import Any
 
@@ -38,7 +38,7 @@ def application_set(item: Item, context: Context) -> None:
     name = item.text_at("metadata", "name")
     for kind in () if chosen else unknown(item.get("spec", "generators")):
         context.installation.tell("generator", name, item.where("spec", "generators"), kind=kind)
-    template = Item(item.file, item.text, with_elements(item.data, known), item.at, item.outer)
+    template = Item(item.file, item.text, filled_in(item.data, known, _ELEMENT), item.at, item.outer)
     own = template.text_at("spec", "template", "metadata", "name")
     read(template.part("spec", "template", "spec"), context, name if "{" in own else own)
 
@@ -48,7 +48,7 @@ def members(item: Item) -> dict[str, dict[str, Any]]:
     elements = [each for one in item.get("spec", "generators") or [] for each in generated(one)]
     elements = [each for each in elements if CHART in str(each)] or [each for each in elements if each]
     template = item.text_at("spec", "template", "metadata", "name")
-    names = [str(with_elements(template, each)) for each in elements]
+    names = [str(filled_in(template, each, _ELEMENT)) for each in elements]
     for key in ("cluster", "clusterName", "name", "env"):
         own = [str(each[key]) for each in elements if isinstance(each.get(key), str)]
         if len({*own}) == len(elements):
@@ -102,11 +102,6 @@ def values(generators: Any) -> Iterator[tuple[str, Any]]:
             if isinstance(data, dict) and isinstance(data.get("values"), dict):
                 yield "values", data["values"]
             yield from values(data.get("generators")) if isinstance(data, dict) else ()
-
-
-def with_elements(data: Any, known: Mapping[str, Any]) -> Any:
-    """DATA with the variables that KNOWN has filled in."""
-    return filled_in(data, known, _ELEMENT)
 
 
 def read(spec: Item, context: Context, name: str) -> None:

@@ -1,7 +1,6 @@
 """Expressions of HCL as values, as far as the inputs tell them. Nothing is run, and no file is read here.
 
-What nobody says stays as it is written, in ${...}, to be asked for; a file's text is a `Beside`, for whoever reads the
-values to follow.
+What nobody says stays as written, in ${...}, to be asked for; a file's text is a `Beside`, for readers to follow.
 """
 
 from __future__ import annotations

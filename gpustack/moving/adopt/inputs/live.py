@@ -1,6 +1,4 @@
-"""A cluster, looked at: the operator's objects, the nodes, and what is in the operator's namespace. Nothing is written,
-and of Secrets those that Helm keeps its releases in are read, and no others.
-"""
+"""A cluster: the operator's objects and namespace, and the nodes. Only reads, and of Secrets only Helm's releases."""
 
 from __future__ import annotations
 
