@@ -16,7 +16,7 @@ import pytest
 
 from gpustack.registry.artifact import files_in
 from gpustack.registry.reference import digest_of
-from tests.project import ROOT, Project
+from tests.project import ROOT, TODAY, Project
 from tests.registry.test_push import GIT, git, pull
 
 HEADER = b"# Rendered by gpustack from policies/one.yaml"
@@ -183,6 +183,12 @@ def test_another_version_of_gpustack(fleet: Project, host: str) -> None:
     found = [each for each in told(fleet, "impact") if each["rule"] == "IMP005"]
     assert [each["tier"] for each in found] == [1]
     assert "three" in found[0]["what"]
+    assert ({each["rule"] for each in told(fleet, "impact")}, told(fleet)) == ({"IMP005"}, [])  # nothing else is known
+    # An owner who accepts it accepts it for these digests.
+    words = ("--by", "o@example.com", "--until", "2026-12-01", "--why", "another version", "--today", TODAY)
+    assert fleet.run("accept", found[0]["id"], *words, env=GIT).code == 0
+    assert fleet.run("diff", "--fail-on", "outage", "--today", TODAY, env=GIT).code == 0
+    (fleet.folder / "acceptances.yaml").unlink()
     # A policy that is another now doesn't hide that.
     fleet.policy("three", gitops=gitops(host, "three"), dcgmExporter={"enabled": True, "args": ["-f", "/x"]})
     fleet.run("render")

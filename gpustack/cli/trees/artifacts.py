@@ -77,28 +77,33 @@ class Base:
         """The files of each cluster: those of AFTER where its policy is the SAME now, else what the policies THEN
         render to; of the registry where this version of gpustack renders them otherwise."""
         from ...review.impact import repository
+        from ...review.impact.effects import digest
         from ...review.impact.tiers import POWER
 
         files, shapes, lost = dict[str, "Files"](), dict[str, "Files"](), list[str]()
-        for cluster, digest in self.digests.items():
-            if cluster in same and after.layers.get(cluster) == digest:
+        for cluster, merged in self.digests.items():
+            if cluster in same and after.layers.get(cluster) == merged:
                 files[cluster] = after.side.clusters[cluster]
                 continue
-            if digest not in shapes:
+            if merged not in shapes:
                 source = (then and then.sources.get(cluster)) or after.policies.sources.get(cluster)
                 stack = then.stack(cluster) if then and cluster in then.sources else None
-                if stack and stack.layer == digest:
-                    shapes[digest] = self._named((file.path, file.text) for file in stack.files)
+                if stack and stack.layer == merged:
+                    shapes[merged] = self._named((file.path, file.text) for file in stack.files)
                 elif self.registry and source and source.artifact:
-                    shapes[digest] = self._pulled(source, digest)
+                    shapes[merged] = self._pulled(source, merged)
                 else:
                     lost.append(cluster)
-                    files[cluster] = self._named((file.path, file.text) for file in stack.files) if stack else {}
+                    unchanged = after.side.clusters[cluster] if cluster in same else {}  # it would be rendered so now
+                    files[cluster] = self._named((file.path, file.text) for file in stack.files) if stack else unchanged
                     continue
-            files[cluster] = shapes[digest]
+            files[cluster] = shapes[merged]
         if lost:  # nobody here knows what was merged
             what = f"this gpustack renders {common.some(lost)} as merged with another digest than is merged"
-            self.effects.append(repository.effect("IMP005", POWER, f"{self.project.out.name}/{beside.INDEX}", what))
+            where = f"{self.project.out.name}/{beside.INDEX}"
+            sides = [digest([[each, by.get(each, "")] for each in sorted(lost)]) for by in (self.digests, after.layers)]
+            told = repository.effect("IMP005", POWER, where, what, before=sides[0], after=sides[1])
+            self.effects.append(told)
         return files
 
     def _named(self, files: Iterable[tuple[str, str]]) -> Files:
