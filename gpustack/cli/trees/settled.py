@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Mapping, Set
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
@@ -150,7 +151,6 @@ class Settling:
         self._of_base(dict(self._below(merged.items())), title)
         if any(entry and not entry.blob for entry in changed.values()):  # a merge that isn't done
             self.settled.clear()
-        self._on_disk()
         merged = self._expanded(commit, merged)
         if self.settled:
             places = [f"{self.folder}/{path}" for name in self.settled for path in self.names[name]]
@@ -159,8 +159,11 @@ class Settling:
             if may_convert(self.git, (*places, *mine), staged) or line_ends(self.git):
                 self.settled.clear()
             else:
-                touched = ((path, None) for path in self.git.touched(self.folder))
-                self._proposed(dict(self._below(changed.items())), dict(self._below(touched)))
+                with ThreadPoolExecutor(1) as thread:
+                    touched = thread.submit(self.git.touched, self.folder)  # Git looks at each file meanwhile
+                    self._on_disk()
+                    own = self._below((path, None) for path in touched.result())
+                self._proposed(dict(self._below(changed.items())), dict(own))
             merged = self._expanded(commit, merged)
         self.places = {path for name in self.settled for path in self.names[name]}
         clusters, engine = (
