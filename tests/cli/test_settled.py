@@ -19,7 +19,7 @@ from gpustack.cli.trees import settled as room
 from gpustack.cli.trees.attributes import CONVERTED, may_convert
 from gpustack.cli.trees.repository import Git, tree_name
 from gpustack.cli.trees.settled import Settling
-from tests.cli.test_foreign import ENGINE, a_file, git, merged
+from tests.cli.test_foreign import BINDING, ENGINE, a_file, git, merged
 from tests.project import Project
 
 __all__ = ["merged"]
@@ -311,6 +311,25 @@ def test_what_leads_out_is_refused(merged: Project, tmp_path: Path) -> None:
     rewritten(merged, "schemas/crds", lambda content: content.replace(b"40000 x\0", b"40000 ..\0"))
     ran = merged.run("diff")
     assert (ran.code, "GPU022" in ran.err) == (4, True)
+
+
+@pytest.mark.parametrize("first", [True, False])
+def test_two_folders_of_one_name(merged: Project, settled: Settled, first: bool) -> None:
+    """Of two folders in the base that have a cluster's name none is believed: what is in the other one is shown."""
+    merged.write("x/binding.yaml", BINDING)
+    git(merged.folder, "add", "-A")
+    git(merged.folder, "commit", "-qm", "x")
+    other = b"40000 one\0" + bytes.fromhex(git(merged.folder, "rev-parse", "HEAD:x"))
+
+    def doubled(content: bytes) -> bytes:
+        start = content.index(b"40000 one\0")
+        end = start + len(other)
+        return content[:start] + (other + content[start:end] if first else content[start:end] + other) + content[end:]
+
+    rewritten(merged, "dist", doubled)
+    ran = merged.run("diff")
+    assert settled == [set()]
+    assert "everybody" in ran.out
 
 
 @pytest.mark.parametrize("before", [True, False])

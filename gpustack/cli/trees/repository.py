@@ -177,14 +177,16 @@ class Git:
         return {path[len(self.prefix) :]: entry for path, entry in there.items()}
 
     def _tree(self, tree: str, *words: str) -> dict[str, Entry]:
-        """What Git lists for TREE and WORDS. A path that leads out of where it stands is refused: no file has it."""
-        entries = {}
+        """What Git lists for TREE and WORDS. What no file system can hold is refused: a path that leads out of where it
+        stands, and two of one name."""
         text = self.ask("ls-tree", "-z", "--full-tree", *words[:1], tree, *words[1:], about=tree)
-        if any(step in text for step in ("\t../", "/../", "/..\0", "\t./", "/./", "/.\0", "//")):
-            raise refusal("GPU022", "odd tree", reference=tree)
+        entries = {}
         for line in filter(None, text.split("\0")):
             head, _, path = line.partition("\t")
             entries[path] = Entry(sys.intern(head[:6]), head.rpartition(" ")[2])  # a fleet has a million of them
+        leads_out = any(step in text for step in ("\t../", "/../", "/..\0", "\t./", "/./", "/.\0", "//"))
+        if leads_out or len(entries) != text.count("\0"):
+            raise refusal("GPU022", "odd tree", reference=tree)
         return entries
 
     def named(self, path: str) -> str:
