@@ -357,3 +357,20 @@ def test_policies_that_say_the_same_are_merged_once(
         assert read("all", paths) == alone
     assert len(calls) == merged
     assert len({source.artifact for source in alone}) == (3 if "gitops" in more else 1)
+
+
+def test_layers_of_one_name_in_two_folders(three: Folder, tmp_path: Path) -> None:
+    """Policies that say the same in two folders elsewhere have each folder's own layers, whatever these are called."""
+    paths = []
+    for name in ("a", "c"):
+        folder = tmp_path / name / "policies"
+        shutil.copytree(three.folder / "policies/layers", folder / "layers")
+        text = (three.folder / "policies/a.yaml").read_text().replace("name: a", f"name: {name}")
+        paths.append(folder / "x.yaml")
+        paths[-1].write_text(text)
+    layer = tmp_path / "c/policies/layers/base.yaml"
+    layer.write_text(layer.read_text().replace("'1'", "'2'").replace('"1"', '"2"'))
+    project = Project(three.folder, three.dist, Store(tmp_path / "new", own_digest()), 1)
+    with Executor(1) as executor:
+        first, second = sources.read_all(project, paths, executor, lambda *_: None)
+    assert first.key != second.key

@@ -116,7 +116,7 @@ def git_sides(options: argparse.Namespace, project: Project, texts: Texts, after
 
 
 def read_merged(git: Git, merged: Mapping[str, Entry], name: str) -> bytes | None:
-    """The content of the file NAME among what is MERGED; None where there is none."""
+    """The content of the file NAME among what is MERGED; None where it has no such file."""
     entry = merged.get(os.path.relpath(name))
     return dict(git.contents([entry.blob]))[entry.blob] if entry is not None and entry.mode[:3] == "100" else None
 

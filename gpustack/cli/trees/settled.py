@@ -295,7 +295,7 @@ class Settling:
         return shown in {was, is_now} if shown else not (was and is_now)
 
     def _blob(self, name: str, path: str, names: Held, *, now: bool) -> str:
-        """How Git calls the file PATH of the cluster NAME then or NOW, "" where there is none."""
+        """How Git calls the file PATH of the cluster NAME then or NOW, "" where it has no such file."""
         if path.startswith(f"{INDEX}/"):
             return names[path].blob if path in names else ""
         files, engine = self._files(name, now=now)

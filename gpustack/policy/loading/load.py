@@ -62,9 +62,11 @@ class Memo:
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """A policy that is read, what it extends, and the changes that count in its cluster; nothing of it is merged."""
+    """A policy that is read, its folder, what it extends, and the changes that count in its cluster; nothing of it is
+    merged."""
 
     policy: Envelope
+    folder: pathlib.Path
     layers: Sequence[Layer]
     changes: Sequence[Change]
     memo: Memo
@@ -75,11 +77,8 @@ class Opened:
         whose values have origins of one kind. "" for a policy with mistakes."""
         if self.policy.findings:
             return ""
-        beside = [
-            *(each.envelope.document.file for each in self.layers),
-            *(each.document.file for each in self.changes),
-        ]
-        return repr((beside, self.policy.spec))
+        layers, changes = [each.name for each in self.layers], [each.name for each in self.changes]
+        return repr((os.fspath(self.folder), layers, changes, self.policy.spec))
 
 
 def open_with_layers(
@@ -99,7 +98,7 @@ def open_with_layers(
     changes = memo.rings[folder.parent].of(policy, ahead)
     if memo.brought is None:
         memo.brought = brought_by(root)
-    return Opened(policy, layers, changes, memo)
+    return Opened(policy, folder.parent, layers, changes, memo)
 
 
 def load(
