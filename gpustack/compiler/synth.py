@@ -7,8 +7,10 @@ one name and knows who depends on whom; bodies are taken from the Python side of
 from collections.abc import Sequence
 
 import cdk8s
+import jsii
 
 from ..model import Resource
+from .guard import GuardedNode
 from .stack import Given
 
 
@@ -23,5 +25,8 @@ def synthesise(planned: Sequence[Given]) -> dict[str, list[Resource]]:
         if previous is not None:
             component.node.add_dependency(previous)
         previous = component
-        resources[entry.id] = component.take()
+        resources[entry.id] = component.resources()
+    node = jsii.kernel.provider._process  # type: ignore[attr-defined]  # noqa: SLF001 - jsii has no other way to it
+    if isinstance(node, GuardedNode):
+        node.let_go()
     return resources

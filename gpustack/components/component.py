@@ -45,10 +45,6 @@ class Manifest(cdk8s.ApiObject):
     def resource(self, origin: str) -> Resource:
         return Resource(self._body, self._stage, origin)
 
-    def forget(self) -> None:
-        """Let go of the body."""
-        self._body = {}
-
 
 def id_of(body: Body) -> str:
     """What BODY is called in the tree, if nothing else has its kind, namespace and name."""
@@ -103,15 +99,6 @@ class Component(Construct, Generic[I]):
         """What this component rendered, without asking Node."""
         origin = type(self).__name__
         return [manifest.resource(origin) for manifest in self._manifests]
-
-    def take(self) -> list[Resource]:
-        """`resources`, for the last time: the construct lets go of them.
-
-        jsii keeps every construct as long as the process lives, and a fleet has a hundred thousand."""
-        taken = self.resources()
-        for manifest in self._manifests:
-            manifest.forget()
-        return taken
 
 
 class Given(Component[Whole]):

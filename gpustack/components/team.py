@@ -31,7 +31,7 @@ class TeamConstruct(Node):
         except Exception as error:  # its code, whatever that does
             raise FindingsError(failed(known, error)) from error
 
-    def take(self) -> list[Resource]:
+    def resources(self) -> list[Resource]:
         """The objects."""
         return self._resources
 
@@ -39,7 +39,7 @@ class TeamConstruct(Node):
 def _bodies(made: Any) -> Iterator[Body]:
     """The objects in the construct MADE, of which Node is asked only for those that it alone has."""
     if isinstance(made, Component):
-        yield from (resource.body for resource in made.take())
+        yield from (resource.body for resource in made.resources())
         return
     for each in made.node.find_all():
         if isinstance(each, Manifest):

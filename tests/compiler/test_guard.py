@@ -33,17 +33,31 @@ FAILURES = {
     "never answers": ("exec sleep 60", "it gave no answer for 2 seconds"),
     "answers without an end": ("printf '{'; exec sleep 60", "it gave no answer for 2 seconds"),
     "answers through somebody else": ("sleep 60 | cat; true", "it gave no answer for 2 seconds"),
-    "dies half-way": (f'sed -u 3q | {REAL} "$@"; kill -9 $$', "it was killed by signal 9"),
+    "dies half-way": (f"""exec {REAL} --require "$0.dies.cjs" "$@" >&2""", "it was killed by signal 9"),
     "answers once": (f"""{REAL} -p '`{{"hello": "@jsii/runtime@$V"}}`'; exec sleep 60""", "it gave no answer"),
 }
 
 
+DIES = """
+const fs = require("fs"), read = fs.readSync;
+let requests = 0;
+fs.readSync = (file, ...more) => {
+  if (file === 3 && ++requests > 3) process.kill(process.pid, "SIGKILL");
+  return read(file, ...more);
+};
+"""
+"""What makes a real Node die of the fourth request."""
+
+
 def broken(folder: Path, does: str) -> str:
-    """A Node that tells its version, and then DOES what breaks it."""
+    """A Node that tells its version, and then DOES what breaks it; what it prints is its answer."""
     from jsii.__meta__ import __jsii_runtime_version__ as version
 
     program = folder / "node"
-    program.write_text(f'#!/bin/sh\n[ "$1" = --version ] && echo v24.0.0 && exit\n{does.replace("$V", version)}\n')
+    program.write_text(
+        f'#!/bin/sh\n[ "$1" = --version ] && echo v24.0.0 && exit\nexec >&3\n{does.replace("$V", version)}\n'
+    )
+    (folder / "node.dies.cjs").write_text(DIES)
     program.chmod(0o755)
     return str(program)
 
@@ -72,6 +86,37 @@ def test_failures_in_workers(project: Project, tmp_path: Path) -> None:
     env = {"JSII_NODE": broken(tmp_path, "exit 3"), "GPUSTACK_CACHE": str(tmp_path / "cold")}
     done = project.spawn("render", "--jobs", "2", env=env)
     assert (done.code, done.err.count("error "), "it ended with exit code 3" in done.err) == (5, 1, True), done.err
+
+
+def test_one_node_that_keeps_nothing(project: Project) -> None:
+    """Node is one process. Of a tree of constructs nothing is left on either side once it was synthesised, however
+    large it is; what a team's module has made for good stays."""
+    program = """
+from pathlib import Path
+from gpustack.compiler import node
+node.configure()
+from gpustack.compiler import guard
+import cdk8s, jsii
+from jsii._kernel.types import StatsRequest, StatsResponse
+from jsii._reference_map import _refs
+from gpustack.compiler.synth import synthesise
+
+talk = jsii.kernel.provider._process
+size = cdk8s.Size.gibibytes(3)
+before = len(_refs._refs), talk.send(StatsRequest(), StatsResponse).objectCount
+chart = cdk8s.Chart(cdk8s.App(), "c")
+for number in range(3000):
+    each = cdk8s.ApiObject(chart, f"n{number}", api_version="v1", kind="ConfigMap")
+    if number % 10 == 0:
+        each.metadata.add_label("a", chart.node.id)
+del chart, each
+synthesise([])
+after = len(_refs._refs), talk.send(StatsRequest(), StatsResponse).objectCount
+children = "".join(path.read_text() for path in Path("/proc/self/task").glob("*/children")).split()
+print(after == before, size.to_mebibytes(), len(children))
+"""
+    done = project.python(program)
+    assert (done.code, done.out, done.err) == (0, "True 3072 1\n", "")
 
 
 def test_an_error_of_cdk8s_is_no_failure(project: Project) -> None:

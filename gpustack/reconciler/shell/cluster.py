@@ -162,7 +162,6 @@ class Source(Protocol):
 
     async def list(self, kind: Kind[T], which: Selection = EVERYTHING) -> Listing[T]:
         """All objects of KIND that WHICH selects, as of now: a consistent read, in pages where there are many."""
-        ...
 
     async def create(
         self,
@@ -175,7 +174,6 @@ class Source(Protocol):
         dry_run: bool = False,
     ) -> Answer:
         """Create an object, or post BODY to the SUBRESOURCE of the object OF: `eviction` of a pod."""
-        ...
 
 
 class Cluster(Source, Protocol):
@@ -183,14 +181,11 @@ class Cluster(Source, Protocol):
 
     def watch(self, kind: Kind[T], which: Selection, resource_version: str) -> AsyncGenerator[Change[T], None]:
         """What happens after RESOURCE_VERSION, until the server ends the request. Raises `Gone`."""
-        ...
 
     async def patch(
         self, kind: Kind[T], name: str, body: Body, *, namespace: str = "", subresource: str = ""
     ) -> Answer:
         """Merge BODY into the object. A metadata.resourceVersion in it is a precondition: else `Conflict`."""
-        ...
 
     async def delete(self, kind: Kind[T], name: str, *, namespace: str = "", uid: str = "", version: str = "") -> None:
         """Delete the object that has UID, in that version: another one of that name or a later one is a `Conflict`."""
-        ...
