@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 KEPT_SALTS = 4
 SHARED = frozenset({"component", "stack"})
 """Kinds of values that mean the same on every machine; others know of files, and of times, of one."""
-MEMORY_BYTES = 32 * 1024 * 1024
+MEMORY_BYTES = 16 * 1024 * 1024
 FRESH = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
 """How a new entry is opened: neither through a link to elsewhere nor into a pipe that nobody reads."""
 

@@ -16,7 +16,6 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
-from types import TracebackType
 from typing import Self, TypeVar
 
 from ..model import GpustackError
@@ -45,15 +44,14 @@ class Executor:
         jobs = jobs or available_cpus()
         self.jobs = jobs if items is None else max(1, min(jobs, items))
         self._pool: ProcessPoolExecutor | None = None
+        self._side: ProcessPoolExecutor | None = None
 
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if self._pool is not None:  # else its thread and the end of Python may both close its pipe
-            self._pool.shutdown(wait=kind is None or issubclass(kind, Exception), cancel_futures=True)
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        for pool in filter(None, (self._pool, self._side)):  # else its thread and Python's end may both close its pipe
+            pool.shutdown(wait=kind is None or issubclass(kind, Exception), cancel_futures=True)
 
     def alone(self, count: int) -> bool:
         """Whether `map` works COUNT items off in this process."""
@@ -76,19 +74,30 @@ class Executor:
         if (self._pool is None if warm else self.alone(len(items))) or not items:
             yield from map(function, items)
             return
-        if self._pool is None:
-            # A forked worker would talk to its parent's Node, and all of them at once, where there is one already; and
-            # it would have the connections to a shared cache, but none of the threads that serve them.
-            alone = sys.platform == "linux" and sys.modules.keys().isdisjoint({"jsii", "fsspec"})
-            method = "fork" if alone else "spawn"
-            self._pool = ProcessPoolExecutor(
-                self.jobs, multiprocessing.get_context(method), initializer=_begin, initargs=(os.getpid(), LIMITS)
-            )
+        self._pool = self._pool or _processes(self.jobs)
         chunk = len(items) if len(items) < 2 * worth else max(1, min(16, len(items) // (4 * self.jobs)))
-        try:
-            yield from self._pool.map(function, items, chunksize=chunk)
-        except BrokenProcessPool as error:
-            raise GpustackError(said("GPU909")) from error
+        yield from _results(self._pool.map(function, items, chunksize=chunk))
+
+    def ahead(self, function: Callable[[T], R], item: T) -> Iterator[R]:
+        """FUNCTION of ITEM, which is begun now, beside what this process does and behind others that were begun so.
+        Raises as `map`."""
+        self._side = self._side or _processes(1)
+        return _results(self._side.map(function, [item]))
+
+
+def _results(results: Iterator[R]) -> Iterator[R]:
+    try:
+        yield from results
+    except BrokenProcessPool as error:
+        raise GpustackError(said("GPU909")) from error
+
+
+def _processes(count: int) -> ProcessPoolExecutor:
+    # A forked worker would talk to its parent's Node, and all of them at once, where there is one already; and it would
+    # have the connections to a shared cache, but none of the threads that serve them.
+    alone = sys.platform == "linux" and sys.modules.keys().isdisjoint({"jsii", "fsspec"})
+    context = multiprocessing.get_context("fork" if alone else "spawn")
+    return ProcessPoolExecutor(count, context, initializer=_begin, initargs=(os.getpid(), LIMITS))
 
 
 def _begin(parent: int, limits: dict[Path, bytes]) -> None:

@@ -12,6 +12,8 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import gc
+import itertools
 import json
 import os
 import time
@@ -32,7 +34,7 @@ from .folders import locked, look
 from .foreign import Foreign
 from .judge import Decisions, GroupedFinding, also, due, group
 from .sources import Progress, Project, Source
-from .stack import RefusedError, Stack, bring_stacks, compile_stack, finding_of, plain, stored_stack
+from .stack import RefusedError, Stack, bring_stacks, compile_stack, finding_of, known_stack, plain, stored_stack
 
 if TYPE_CHECKING:
     from ..policy.language.spec import ClusterPolicySpec
@@ -43,6 +45,8 @@ STACKS_PER_NODE = 20
 """Stacks that are worth a Node: one takes as long to start as ten stacks to compile, and 100 MB with its Python."""
 LOOKS_PER_PROCESS = 100
 """Folders that are worth a process to look at: it takes as long to start as a hundred looks."""
+STACKS_PER_SWEEP = 50
+"""Stacks after which garbage is collected: a cluster and its pools refer to each other, and keep their spec."""
 RACY_SECONDS = 0.02
 """File systems stamp changes with a coarse clock: for this long, a change may look like none."""
 
@@ -153,11 +157,27 @@ def _compile(item: tuple[Project, str, str, frozenset[str]]) -> tuple[str, list[
     """What the rules say about a spec, and whether it compiled."""
     project, key, text, tolerated = item
     try:
-        spec = sources.spec_of_text(text, project.root, project.store)
-        stack = compile_stack(spec, key, project.store, tolerated)
+        stack = known_stack(key, project.store, tolerated)
+        if stack is None:
+            spec = sources.spec_of_text(text, project.root, project.store)
+            stack = compile_stack(spec, key, project.store, tolerated)
     except RefusedError as error:
         return key, [plain(finding) for finding in (*error.findings, *error.beside)], False
+    finally:
+        _sweep()
     return key, [plain(finding) for finding in stack.findings], True
+
+
+_turns = itertools.count(1)
+
+
+def _sweep() -> None:
+    """Collect garbage once in a while, and never again look at what was there by the first time: the program."""
+    done = next(_turns)
+    if done % STACKS_PER_SWEEP == 0:
+        gc.collect()
+        if done == STACKS_PER_SWEEP:
+            gc.freeze()
 
 
 def _located(project: Project, source: Source, finding: Finding, notes: bool) -> Finding | None:
@@ -236,8 +256,10 @@ def _settled(
     found = list(executor.map(untouched, every, worth=LOOKS_PER_PROCESS))
     dirty = [position for position, seen in enumerate(found) if seen is None]
     worked = executor.map(work, [every[position] for position in dirty])
-    for done, (position, seen) in enumerate(zip(dirty, worked, strict=True), 1):
-        found[position] = seen
+    same: dict[str, str] = {}  # one text for a file of 10,000 clusters
+    for done, (position, (change, there)) in enumerate(zip(dirty, worked, strict=True), 1):
+        names = tuple(same.setdefault(name, name) for name in change.written)
+        found[position] = dataclasses.replace(change, written=names), there
         progress(done, len(dirty))
     known = [seen for seen in found if seen]
     return [change for change, _ in known], [each for _, there in known for each in there]
@@ -295,6 +317,7 @@ def rendered(project: Project, source: Source) -> dist.Rendering:
 
 def _write(item: tuple[Project, Source]) -> Seen:
     project, source = item
+    _sweep()
     made = rendered(project, source)
     change = dist.write(project.out, made)
     alien = foreign.of_cluster(project.out, made)

@@ -6,9 +6,11 @@ is remembered once their specs compile.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import datetime
 import errno
+import itertools
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -30,7 +32,7 @@ from . import node, versions
 from .cache import Store, digest
 from .executor import Executor
 from .refusals import said
-from .stack import finding_of, plain
+from .stack import compile_stack, finding_of, plain
 
 if TYPE_CHECKING:
     from ..policy.language.gitops import GitOps
@@ -42,6 +44,9 @@ Progress = Callable[[str, int, int], None]
 
 HELD = 64
 """Effective specs, and files, that a process holds on to."""
+
+SEEN = 32
+"""For so many policies that were seen before, one that was not is compiled beside the look at the others."""
 
 REMEMBERED = 64
 """Sources that a process remembers at a time: they share the look at the layers."""
@@ -103,6 +108,8 @@ def read_sources(
     errors: list[Finding] = []
     layers: dict[Path, str] = {}
     fresh: list[tuple[Project, Path, str]] = []
+    begun: list[Iterator[Source | list[Finding]]] = []
+    beside = project.store.holds("component") and not executor.alone(len(paths)) and not executor.scheduler
     elsewhere = set[Path]()
     try:
         for version, theirs in versions.split(project, paths).items():
@@ -117,9 +124,12 @@ def read_sources(
             fresh.append((project, path, stamp))
         else:
             sources.append(seen)
+        if beside and len(begun) < len(fresh) < len(sources) / SEEN and executor.alone(len(fresh)):
+            begun += [executor.ahead(_compiled, item) for item in fresh[len(begun) :]]
     if fresh and executor.alone(len(paths)) and not project.store.holds("component"):
         node.start_early()  # nothing was ever synthesised here, so something will be
-    for done, result in enumerate(executor.map(_load, fresh), len(paths) - len(fresh) + 1):
+    loaded = itertools.chain(*begun, executor.map(_load, fresh[len(begun) :]))
+    for done, result in enumerate(loaded, len(paths) - len(fresh) + 1):
         if isinstance(result, Source):
             sources.append(result)
         else:
@@ -233,6 +243,17 @@ def _load(item: tuple[Project, Path, str]) -> Source | list[Finding]:
     told = "".join(text for each in source.findings for text in (each.what, each.why, each.remedy))
     if content and source.display not in told:
         held.alike[content] = source, loaded.spec.gitops
+    return source
+
+
+def _compiled(item: tuple[Project, Path, str]) -> Source | list[Finding]:
+    """As `_load`; what the policy renders to is in the store then, where nothing is wrong with it."""
+    source = _load(item)
+    if isinstance(source, Source):
+        project, *_ = item
+        with contextlib.suppress(GpustackError):  # it is told where that is compiled which isn't in the store
+            spec = spec_of_text(source.spec, project.root, project.store)
+            compile_stack(spec, source.key, project.store)
     return source
 
 

@@ -71,7 +71,9 @@ class Stack:
 class RefusedError(FindingsError):
     """A spec that can't be compiled, or that a rule refuses. `beside` is what else the rules had to say by then."""
 
-    beside: tuple[Finding, ...] = ()
+    def __init__(self, errors: Sequence[Finding], said: Iterable[Finding]) -> None:
+        super().__init__(*errors)
+        self.beside = tuple(finding for finding in said if finding not in errors)
 
 
 def compile_stack(spec: ClusterPolicySpec, key: str, store: Store, tolerated: Container[str] = ()) -> Stack:
@@ -79,13 +81,11 @@ def compile_stack(spec: ClusterPolicySpec, key: str, store: Store, tolerated: Co
 
     Raises RefusedError with every error that was found. Errors of the rules TOLERATED, and those that count on some
     days only, are left to the caller, who knows of waivers and the date: they are among the stack's findings."""
+    known = known_stack(key, store, tolerated)
+    if known is not None:
+        return known
     findings: list[Finding] = []
     try:
-        known = stored_stack(key, store)
-        if known is not None:
-            findings += known.findings
-            refuse(findings, tolerated)
-            return known
         minor = kubernetes.minor(spec.cluster.kubernetesVersion)
         findings += [finding for rule in rules_over("spec") for finding in rule.findings(spec)]
         refuse(findings, tolerated)
@@ -99,15 +99,23 @@ def compile_stack(spec: ClusterPolicySpec, key: str, store: Store, tolerated: Co
         findings.sort(key=lambda finding: finding.rule)
         refuse(findings, tolerated)
     except FindingsError as error:
-        refused = RefusedError(*error.findings)
-        refused.beside = tuple(finding for finding in findings if finding not in error.findings)
-        raise refused from None
+        raise RefusedError(error.findings, findings) from None
     kept = [plain(finding) for finding in findings]
     artifact = artifact_of(spec, files)
     more = {name: value for name, value in (("plan", plan), ("artifact", artifact)) if value is not None}
     store.put("stack", key, {"minor": minor, "components": list(components), "findings": kept, **more})
     store.hand_on()
     return Stack(key, minor, files, tuple(findings), plan, artifact)
+
+
+def known_stack(key: str, store: Store, tolerated: Container[str] = ()) -> Stack | None:
+    """The stack KEY if it is in the store, as `compile_stack` has it."""
+    known = stored_stack(key, store)
+    try:
+        refuse(known.findings if known else (), tolerated)
+    except FindingsError as error:
+        raise RefusedError(error.findings, known.findings if known else ()) from None
+    return known
 
 
 def artifact_of(spec: ClusterPolicySpec, files: Sequence[File]) -> dict[str, Any] | None:

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import gc
+import itertools
 import json
+import weakref
 from pathlib import Path
 from types import MappingProxyType
+from typing import Any
 
 import pytest
 
-from gpustack.compiler import node, sources
+from gpustack.cluster import resolve
+from gpustack.compiler import fleet, node, sources
 from gpustack.compiler.dist import Rendering
+from gpustack.policy.language.spec import ClusterPolicySpec
 from tests.project import WARNED, Project
 
 WORTH = """
@@ -39,20 +45,6 @@ def test_index(files: dict[str, bytes]) -> None:
     assert list(found["files"]) == sorted(files)
 
 
-def test_bodies_are_let_go_of() -> None:
-    """jsii keeps every construct for ever; the objects that the compiler has taken are not kept with it."""
-    cdk8s = pytest.importorskip("cdk8s")
-    from gpustack.components import RuntimeClasses
-    from gpustack.components.toolkit.toolkit_inputs import RuntimeClassesInputs
-
-    made = RuntimeClasses(cdk8s.Chart(cdk8s.App(), "c"), "x", RuntimeClassesInputs())
-    before = made.resources()
-    taken = made.take()
-    assert taken == before
-    assert all(resource.body["kind"] == "RuntimeClass" for resource in taken)
-    assert [resource.body for resource in made.resources()] == [{}] * len(taken)
-
-
 def test_places_are_kept(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where a warning's value was written is looked up once: told again, it needs no policy to be loaded."""
     path = project.policy("a", cdi={"enabled": True, "default": True}, **WARNED)
@@ -66,6 +58,66 @@ def test_places_are_kept(project: Project, monkeypatch: pytest.MonkeyPatch) -> N
     moved = project.run("render")
     assert moved.code == 0
     assert moved.err != first.err
+
+
+POOL = {
+    "name": "training",
+    "os": "ubuntu24.04",
+    "gpuProduct": "Tesla-T4",
+    "gpusPerNode": 4,
+    "count": 3,
+    "nodeSelector": {"example.com/pool": "training"},
+    "sharing": {"timeSlicing": {"replicas": 2}},
+}
+ONE = """
+import sys
+from gpustack.cli import main
+code = main(["render", *sys.argv[1:]])
+print(code, sorted({"jsii", "pydantic"} & sys.modules.keys()))
+"""
+
+
+def test_one_of_many_is_compiled_beside_the_look_at_the_others(project: Project) -> None:
+    """A policy that was changed in a fleet is compiled by another process while this one reads on, which needs neither
+    Node nor the models; what is said and written is what one process alone says and writes."""
+    for number in range(2 * sources.SEEN):
+        project.policy(f"c{number:02}")
+    assert project.spawn("render").code == 0
+    for spec, code in (({"labels": {"new": "yes"}}, 0), ({"labels": {"new": "no way!"}}, 4), ({"label": {}}, 4)):
+        path = project.policy("c50", daemonsets=spec)
+        beside = project.python(ONE, "--jobs", "2")
+        assert beside.out.splitlines()[-1] == f"{code} []"
+        held = {file: file.read_bytes() for file in project.dist.rglob("*.yaml")}
+        path.write_text(f"{path.read_text()}# another\n")
+        alone = project.spawn("render", "--jobs", "1", "--no-cache")
+        assert (alone.code, alone.err) == (code, beside.err)
+        assert held == {file: file.read_bytes() for file in project.dist.rglob("*.yaml")}
+
+
+def test_specs_are_let_go_of(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A process that compiles many specs holds few of them, though a cluster and its pools refer to each other, and
+    Python looks for such garbage by the hundred thousand objects."""
+    made: list[weakref.ref[ClusterPolicySpec]] = []
+    read = sources.spec_of_text
+
+    def seen(*given: Any) -> ClusterPolicySpec:
+        spec = read(*given)
+        made.append(weakref.ref(spec))
+        return spec
+
+    monkeypatch.setattr(sources, "spec_of_text", seen)
+    monkeypatch.setattr(fleet, "_turns", itertools.count(1))
+    monkeypatch.setattr(resolve, "KEPT", 2)
+    for number in range(fleet.STACKS_PER_SWEEP):
+        project.policy(f"c{number}", daemonsets={"labels": {"n": str(number)}}, nodePools=[POOL])
+    gc.disable()
+    try:
+        assert project.run("render", "--jobs", "1").code == 0
+    finally:
+        gc.enable()
+        gc.unfreeze()
+    held = [each for each in made if each() is not None]
+    assert (len(made), len(held) < 5) == (fleet.STACKS_PER_SWEEP, True)
 
 
 def test_worth_of_a_process(project: Project) -> None:
