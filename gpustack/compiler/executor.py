@@ -44,14 +44,13 @@ class Executor:
         jobs = jobs or available_cpus()
         self.jobs = jobs if items is None else max(1, min(jobs, items))
         self._pool: ProcessPoolExecutor | None = None
-        self._side: ProcessPoolExecutor | None = None
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        for pool in filter(None, (self._pool, self._side)):  # else its thread and Python's end may both close its pipe
-            pool.shutdown(wait=kind is None or issubclass(kind, Exception), cancel_futures=True)
+        if self._pool is not None:  # else its thread and the end of Python may both close its pipe
+            self._pool.shutdown(wait=kind is None or issubclass(kind, Exception), cancel_futures=True)
 
     def alone(self, count: int) -> bool:
         """Whether `map` works COUNT items off in this process."""
@@ -79,10 +78,9 @@ class Executor:
         yield from _results(self._pool.map(function, items, chunksize=chunk))
 
     def ahead(self, function: Callable[[T], R], item: T) -> Iterator[R]:
-        """FUNCTION of ITEM, which is begun now, beside what this process does and behind others that were begun so.
-        Raises as `map`."""
-        self._side = self._side or _processes(1)
-        return _results(self._side.map(function, [item]))
+        """FUNCTION of ITEM, which is begun now, beside what this process does. Raises as `map`."""
+        self._pool = self._pool or _processes(self.jobs)
+        return _results(self._pool.map(function, [item]))
 
 
 def _results(results: Iterator[R]) -> Iterator[R]:

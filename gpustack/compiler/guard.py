@@ -62,8 +62,8 @@ class GuardedNode(process._NodeProcess):  # noqa: SLF001 - jsii has no other way
         if _failure:
             raise _failure[0]
         try:
-            program = Path(self._jsii_runtime()).parents[1] / "lib" / "program.js"
-            node = [os.environ["JSII_NODE"], "--max-old-space-size=4069", "--preserve-symlinks", str(program)]
+            script = f"{Path(self._jsii_runtime()).parents[1]}/lib/program.js"
+            node = [os.environ.get("JSII_NODE", "node"), "--max-old-space-size=4069", "--preserve-symlinks", script]
             ours, theirs = socket.socketpair()
             with ours, theirs:
                 running = self._process = subprocess.Popen(
