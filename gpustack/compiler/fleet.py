@@ -116,7 +116,7 @@ def judge_sources(
     alike = group(told)
     known = [_located(project, same[0], finding, notes) for finding, same in alike]
     asked = [
-        (project, dataclasses.replace(same[0], spec=""), finding)
+        (project, dataclasses.replace(same[0], spec=b""), finding)
         for (finding, same), placed in zip(alike, known, strict=True)
         if placed is None
     ]
@@ -153,13 +153,13 @@ def read_waivers(project: Project, paths: Iterable[Path]) -> dict[Path, tuple[Wa
     return {folder: waivers for folder, waivers in by_folder.items() if waivers}
 
 
-def _compile(item: tuple[Project, str, str, frozenset[str]]) -> tuple[str, list[list[Any]], bool]:
+def _compile(item: tuple[Project, str, bytes, frozenset[str]]) -> tuple[str, list[list[Any]], bool]:
     """What the rules say about a spec, and whether it compiled."""
-    project, key, text, tolerated = item
+    project, key, packed, tolerated = item
     try:
         stack = known_stack(key, project.store, tolerated)
         if stack is None:
-            spec = sources.spec_of_text(text, project.root, project.store)
+            spec = sources.unpacked(packed, project.root, project.store)
             stack = compile_stack(spec, key, project.store, tolerated)
     except RefusedError as error:
         return key, [plain(finding) for finding in (*error.findings, *error.beside)], False

@@ -111,7 +111,7 @@ def rendered_by(project: Project, version: Version, paths: Sequence[Path]) -> li
 def _source(project: Project, version: Version, path: Path, entry: Mapping[str, Any]) -> Source:
     found, name = tuple(_finding(each) for each in entry["findings"]), entry["name"]
     key, read = entry["key"], entry["artifact"]
-    return sources.Source(path, display(path, project.root), "", name, key, "", found, read, by=version)
+    return sources.Source(path, display(path, project.root), "", name, key, b"", found, read, by=version)
 
 
 def program(project: Project, version: Version) -> str:

@@ -98,14 +98,14 @@ def test_specs_are_let_go_of(project: Project, monkeypatch: pytest.MonkeyPatch) 
     """A process that compiles many specs holds few of them, though a cluster and its pools refer to each other, and
     Python looks for such garbage by the hundred thousand objects."""
     made: list[weakref.ref[ClusterPolicySpec]] = []
-    read = sources.spec_of_text
+    read = sources.unpacked
 
     def seen(*given: Any) -> ClusterPolicySpec:
         spec = read(*given)
         made.append(weakref.ref(spec))
         return spec
 
-    monkeypatch.setattr(sources, "spec_of_text", seen)
+    monkeypatch.setattr(sources, "unpacked", seen)
     monkeypatch.setattr(fleet, "_turns", itertools.count(1))
     monkeypatch.setattr(resolve, "KEPT", 2)
     for number in range(fleet.STACKS_PER_SWEEP):

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from ...compiler import fleet
 from ...compiler.executor import Executor
 from ...compiler.fleet import Project, Source
-from ...compiler.sources import load_policy, read_sources, spec_of_text
+from ...compiler.sources import load_policy, read_sources, unpacked
 from ...compiler.stack import stored_stack
 from ...model import GpustackError
 from ...policy.loading.load import policy_files
@@ -60,7 +60,7 @@ class Policies:
 
     def _read(self, source: Source) -> Spec:
         if source.spec:
-            return spec_of_text(source.spec, self.project.root, self.project.store)
+            return unpacked(source.spec, self.project.root, self.project.store)
         try:
             return load_policy(source.path, self.project.root, self.project.store).spec
         except GpustackError:

@@ -68,7 +68,7 @@ def names_of(project: Project, how: str, sources: Iterable[Source]) -> dict[str,
     known = {which: project.store.get("names", which) or {} for which in asked}
     fresh = [(which, each) for which, same in asked.items() for each in same if _called(each) not in known[which]]
     with Executor(project.jobs if len(fresh) > MANY else 1) as executor:
-        results = executor.map(_named, [(project, how, replace(each, spec="")) for _, each in fresh])
+        results = executor.map(_named, [(project, how, replace(each, spec=b"")) for _, each in fresh])
         for (which, each), made in zip(fresh, results, strict=True):
             known[which] = known[which] | ({_called(each): made} if made else {})
     for which in {which for which, _ in fresh}:

@@ -49,14 +49,13 @@ class Loaded:
 
 @dataclass
 class Memo:
-    """What the loads of one run share: documents by path, layers and rings by folder, valid specs by `spec_key`, also
-    as JSON; and what the policy repository brings along, None before that is read."""
+    """What the loads of one run share: documents by path, layers and rings by folder, valid specs by `spec_key`; and
+    what the policy repository brings along, None before that is read."""
 
     documents: dict[pathlib.Path, Document] = field(default_factory=dict)
     layers: dict[pathlib.Path, Layers] = field(default_factory=dict)
     rings: dict[pathlib.Path, Rings] = field(default_factory=dict)
     specs: dict[str, ClusterPolicySpec] = field(default_factory=dict)
-    texts: dict[str, str] = field(default_factory=dict)
     brought: Brought | None = None
 
 
