@@ -33,7 +33,7 @@ from . import node, versions
 from .cache import Store, digest
 from .executor import Executor
 from .refusals import said
-from .stack import compile_stack, finding_of, plain
+from .stack import bring_stacks, compile_stack, finding_of, known_stack, plain
 
 if TYPE_CHECKING:
     from ..policy.language.gitops import GitOps
@@ -252,9 +252,10 @@ def _compiled(item: tuple[Project, Path, str]) -> Source | list[Finding]:
     source = _load(item)
     if isinstance(source, Source):
         project, *_ = item
+        bring_stacks([source.key], project.store)
         with contextlib.suppress(GpustackError):  # it is told where that is compiled which isn't in the store
-            spec = unpacked(source.spec, project.root, project.store)
-            compile_stack(spec, source.key, project.store)
+            if known_stack(source.key, project.store) is None:
+                compile_stack(unpacked(source.spec, project.root, project.store), source.key, project.store)
     return source
 
 
