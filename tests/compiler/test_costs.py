@@ -6,6 +6,7 @@ import gc
 import itertools
 import json
 import weakref
+from collections import OrderedDict
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -108,6 +109,7 @@ def test_specs_are_let_go_of(project: Project, monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(sources, "unpacked", seen)
     monkeypatch.setattr(fleet, "_turns", itertools.count(1))
     monkeypatch.setattr(resolve, "KEPT", 2)
+    monkeypatch.setattr(resolve, "_kept", OrderedDict())
     for number in range(fleet.STACKS_PER_SWEEP):
         project.policy(f"c{number}", daemonsets={"labels": {"n": str(number)}}, nodePools=[POOL])
     gc.disable()
