@@ -34,7 +34,7 @@ from .folders import locked, look
 from .foreign import Foreign
 from .judge import Decisions, GroupedFinding, also, due, group
 from .sources import Progress, Project, Source
-from .stack import RefusedError, Stack, bring_stacks, compile_stack, finding_of, known_stack, plain, stored_stack
+from .stack import RefusedError, Stack, bring_stacks, compile_stack, finding_of, plain, stored_stack
 
 if TYPE_CHECKING:
     from ..policy.language.spec import ClusterPolicySpec
@@ -157,10 +157,7 @@ def _compile(item: tuple[Project, str, bytes, frozenset[str]]) -> tuple[str, lis
     """What the rules say about a spec, and whether it compiled."""
     project, key, packed, tolerated = item
     try:
-        stack = known_stack(key, project.store, tolerated)
-        if stack is None:
-            spec = sources.unpacked(packed, project.root, project.store)
-            stack = compile_stack(spec, key, project.store, tolerated)
+        stack = sources.stack_from(project, key, packed, tolerated)
     except RefusedError as error:
         return key, [plain(finding) for finding in (*error.findings, *error.beside)], False
     finally:

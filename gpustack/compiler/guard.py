@@ -4,8 +4,7 @@ The problem: jsii takes for granted that Node is well. A Node that ends, is kill
 raise whatever its next step happens to trip over, each further step trips again, and for a Node that never answers it
 waits for ever. Here each answer has `ANSWER_S` seconds, whatever goes wrong becomes a MissingToolError, and the first
 failure is the answer to all later requests, so that nobody waits twice. What Node writes to its standard error is kept
-for that error, not printed. An error that cdk8s raises in good health passes as it is. And jsii is wasteful: it starts
-two Nodes, and keeps every construct.
+for that error, not printed. An error that cdk8s raises in good health passes as it is. One Node runs, not jsii's two.
 
 Importing this module puts the guard in place: import it before anything of cdk8s, and where Node is needed only.
 """

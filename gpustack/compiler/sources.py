@@ -13,7 +13,7 @@ import errno
 import itertools
 import os
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -33,7 +33,7 @@ from . import node, versions
 from .cache import Store, digest
 from .executor import Executor
 from .refusals import said
-from .stack import bring_stacks, compile_stack, finding_of, known_stack, plain
+from .stack import Stack, bring_stacks, compile_stack, finding_of, known_stack, plain
 
 if TYPE_CHECKING:
     from ..policy.language.gitops import GitOps
@@ -251,11 +251,9 @@ def _compiled(item: tuple[Project, Path, str]) -> Source | list[Finding]:
     """As `_load`; what the policy renders to is in the store then, where nothing is wrong with it."""
     source = _load(item)
     if isinstance(source, Source):
-        project, *_ = item
-        bring_stacks([source.key], project.store)
+        bring_stacks([source.key], item[0].store)
         with contextlib.suppress(GpustackError):  # it is told where that is compiled which isn't in the store
-            if known_stack(source.key, project.store) is None:
-                compile_stack(unpacked(source.spec, project.root, project.store), source.key, project.store)
+            stack_from(item[0], source.key, source.spec)
     return source
 
 
@@ -297,6 +295,12 @@ class Held(Memo):
 def memo_of(store: Store) -> Held:
     """What the loads of the run with STORE share in this process."""
     return _MEMOS.setdefault((store.root, store.salt), Held())
+
+
+def stack_from(project: Project, key: str, spec: bytes, tolerated: Container[str] = ()) -> Stack:
+    """As `compile_stack`; SPEC is unpacked only where the store doesn't have the stack KEY."""
+    known = known_stack(key, project.store, tolerated)
+    return known or compile_stack(unpacked(spec, project.root, project.store), key, project.store, tolerated)
 
 
 def unpacked(spec: bytes, root: Path, store: Store) -> ClusterPolicySpec:

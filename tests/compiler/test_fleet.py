@@ -34,6 +34,7 @@ class Run:
                 (sources, "open_with_layers"),
                 (sources, "load_opened"),
                 (fleet, "compile_stack"),
+                (sources, "compile_stack"),
                 (dist, "write"),
             ):
                 patch.setattr(module, name, self.counting(name, getattr(module, name)))
