@@ -41,7 +41,7 @@ test: lint kubeconform go venv-schemas venv-release ## Lint, then run the tests 
 
 .PHONY: test-control-plane
 test-control-plane: venv-dev control-plane debian-root go ## Test against a real API server and its controllers (the first time builds them: 10 minutes)
-	$(BIN)/pytest -q tests/control_plane $(ARGS)
+	$(BIN)/pytest -q -n 2 --dist loadfile tests/control_plane $(ARGS)
 
 .PHONY: test-engines
 test-engines: venv-dev control-plane engines go ## Test with whole Argo CD and whole Flux (the first time builds them: 12 minutes; ARGS=--all: all of it)
