@@ -121,7 +121,7 @@ class Store:
     def __init__(self, root: Path, salt: str, shared: Shared | None = None) -> None:
         self.root, self.salt, self.shared = root, salt, shared
         self._folder = root / salt[:32]
-        self._memory: dict[tuple[str, str], tuple[int, dict[str, Any]]] = {}
+        self._memory: dict[tuple[str, str], dict[str, Any]] = {}
         self._size = 0
         self._fresh: dict[tuple[str, str], bytes] = {}
 
@@ -141,9 +141,8 @@ class Store:
 
     def get(self, kind: str, key: str) -> dict[str, Any] | None:
         """The value, or None when there is none or it is damaged. Callers must not change what they get."""
-        held = self._memory.get((kind, key))
-        if held is not None:
-            return held[1]
+        if held := self._memory.get((kind, key)):
+            return held
         try:
             with open_regular(self._path(kind, key)) as file:
                 if not ours_alone(os.fstat(file.fileno())):
@@ -155,7 +154,7 @@ class Store:
 
     def _opened(self, kind: str, key: str, data: bytes) -> dict[str, Any] | None:
         """The value in the entry DATA, None where it is damaged."""
-        if len(data) < 64 or self._seal(kind, key, data[65:]) != data[:64]:
+        if self._seal(kind, key, data[65:]) != data[:64]:
             return None
         try:
             value = json.loads(data[65:])
@@ -171,9 +170,10 @@ class Store:
         if self.shared is None:
             return
         absent = {self._name(kind, key): key for key in keys if self.get(kind, key) is None}
-        for name, data in self.shared.read(absent).items():
-            if self._opened(kind, absent[name], data) is not None:
-                self._keep(kind, absent[name], data)
+        for name, data in self.shared.read(absent):
+            key = absent[name]
+            if self._seal(kind, key, data[65:]) == data[:64] and not self._keep(kind, key, data):
+                self._opened(kind, key, data)
 
     def hand_on(self) -> None:
         """Give others what was put here since the last time, as far as it means the same to them."""
@@ -194,8 +194,8 @@ class Store:
         if self.shared is not None and self.shared.writes and kind in SHARED:
             self._fresh[kind, key] = data
 
-    def _keep(self, kind: str, key: str, data: bytes) -> None:
-        """Write the entry DATA to disk."""
+    def _keep(self, kind: str, key: str, data: bytes) -> bool:
+        """Write the entry DATA to disk; whether that was possible."""
         path = self._path(kind, key)
         with contextlib.suppress(OSError):
             folder = os.path.dirname(path)  # noqa: PTH120 - a hot path
@@ -211,15 +211,17 @@ class Store:
                 with open(descriptor, "wb") as file:  # noqa: PTH123 - a descriptor, not a path
                     file.write(data)
                 os.replace(temporary, path)  # noqa: PTH105 - as above
+                return True
             except OSError:
                 with contextlib.suppress(OSError):
                     os.unlink(temporary)  # noqa: PTH108 - as above
+        return False
 
     def _remember(self, kind: str, key: str, value: dict[str, Any], size: int) -> None:
         if self._size + size > MEMORY_BYTES:
             self._memory.clear()
             self._size = 0
-        self._memory[kind, key] = (size, value)
+        self._memory[kind, key] = value
         self._size += size
 
     def prune(self) -> None:

@@ -68,8 +68,9 @@ def mapped(scheduler: str, function: Callable[[T], R], items: Sequence[T]) -> It
     try:
         with Client(dask_address(scheduler), timeout=WAIT, set_as_default=False) as client:
             workers = len(client.scheduler_info(n_workers=-1)["workers"])
-            size = max(1, min(16, -(-len(items) // (PARTS * max(1, workers)))))
-            parts = [items[start : start + size] for start in range(0, len(items), size)]
+            parts: list[Sequence[T]] = []
+            while rest := items[sum(map(len, parts)) :]:  # the last ones are small: nobody waits long for them
+                parts.append(rest[: min(16, -(-len(rest) // (PARTS * max(1, workers))))])
             run = functools.partial(_work, function, carried)
             for future in client.map(run, parts, pure=False, retries=RETRIES):
                 while not future.done():
@@ -110,15 +111,14 @@ def _moved(item: Any, root: Path) -> Any:
     project: Project = item[0]
     if salt(brought_by(root).digest) != project.store.salt:
         raise MissingToolError(said("GPU983"))
-    shared = project.store.shared
-    store = _store(root, project.store.salt, *((shared.address, shared.writes) if shared else ()))
+    store = _store(root, project.store.salt, project.store.shared)
     return (dataclasses.replace(project, root=root, store=store, jobs=1, scheduler=""), *item[1:])
 
 
 @functools.lru_cache(maxsize=4)
-def _store(root: Path, salt: str, address: str = "", writes: bool = False) -> Store:
+def _store(root: Path, salt: str, shared: Shared | None) -> Store:
     """What this process has computed, in a folder of its own: that of who asks is on another machine."""
-    return Store(root / ".cache", salt, Shared(address, writes) if address else None)
+    return Store(root / ".cache", salt, shared)
 
 
 @functools.lru_cache(maxsize=4)

@@ -15,8 +15,9 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Self, TypeVar
+from typing import TypeVar
 
 from ..model import GpustackError
 from ..policy.loading.brought import LIMITS
@@ -35,7 +36,7 @@ def available_cpus() -> int:
     return len(affinity(0)) if affinity else os.cpu_count() or 1
 
 
-class Executor:
+class Executor(AbstractContextManager["Executor"]):
     """Maps functions over items with up to `jobs` processes; results come in the order of the items."""
 
     def __init__(self, jobs: int | None = None, items: int | None = None, scheduler: str = "") -> None:
@@ -44,9 +45,6 @@ class Executor:
         jobs = jobs or available_cpus()
         self.jobs = jobs if items is None else max(1, min(jobs, items))
         self._pool: ProcessPoolExecutor | None = None
-
-    def __enter__(self) -> Self:
-        return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         if self._pool is not None:  # else its thread and the end of Python may both close its pipe

@@ -47,6 +47,8 @@ LOOKS_PER_PROCESS = 100
 """Folders that are worth a process to look at: it takes as long to start as a hundred looks."""
 STACKS_PER_SWEEP = 50
 """Stacks after which garbage is collected: a cluster and its pools refer to each other, and keep their spec."""
+STACKS_PER_FETCH = 50
+"""Stacks that others compiled and that are fetched in one go."""
 RACY_SECONDS = 0.02
 """File systems stamp changes with a coarse clock: for this long, a change may look like none."""
 
@@ -98,12 +100,14 @@ def judge_sources(
     results: dict[str, list[Finding]] = {}
     refused: set[str] = set()
     bring_stacks((key for _, key, *_ in todo), project.store)
-    for done, (key, findings, good) in enumerate(executor.map(_compile, todo, worth=STACKS_PER_NODE, far=True), 1):
+    where = grouped((project.store.get("stack", item[1]) is None, item) for item in todo)  # what is here needs no other
+    judged = (executor.map(_compile, same, worth=STACKS_PER_NODE, far=far) for far, same in where.items())
+    for done, (key, findings, good) in enumerate(itertools.chain.from_iterable(judged), 1):
         results[key] = [finding_of(item) for item in findings]
         refused.update(() if good else [key])
         progress("compiling", done, len(todo))
-    if executor.scheduler:  # what others compiled is fetched in one go
-        bring_stacks(results, project.store)
+        if executor.scheduler and (done % STACKS_PER_FETCH == 0 or done == len(todo)):  # while others compile
+            bring_stacks(list(results)[-STACKS_PER_FETCH:], project.store)
     for key in by_key.keys() - results.keys():
         entry = project.store.get("stack", key) or {"findings": []}
         results[key] = [finding_of(item) for item in entry["findings"]]

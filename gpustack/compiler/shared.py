@@ -10,8 +10,9 @@ said: jobs of pull requests get a login that reads.
 
 import datetime
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import wait
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeVar
 
@@ -35,14 +36,12 @@ RENDERS = ("cdk8s", "constructs", "jsii", "jsonschema-rs", "msgspec", "promql-pa
 _given_up: set[str] = set()
 
 
+@dataclass(unsafe_hash=True)
 class Shared:
     """The store at ADDRESS, such as s3://bucket/folder; `writes`: what is new goes there too (cache.py asks)."""
 
-    def __init__(self, address: str, writes: bool = False) -> None:
-        self.address, self.writes = address, writes
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return (Shared, (self.address, self.writes))
+    address: str
+    writes: bool = False
 
     def trouble(self) -> str:
         """Why the store can't be used, "" where it can. Raises InputError for an address that nothing here reads, and
@@ -68,16 +67,15 @@ class Shared:
             return plainly(error)
         return ""
 
-    def read(self, names: Iterable[str]) -> dict[str, bytes]:
-        """The content of those of NAMES that are there."""
-        wanted, held = sorted(set(names)), dict[str, bytes]()
+    def read(self, names: Iterable[str]) -> Iterator[tuple[str, bytes]]:
+        """Those of NAMES that are there, each with its content."""
+        wanted = sorted(set(names))
         for start in range(0, len(wanted), AT_ONCE):
             for name, answer in (self._asked(partial(self._fetched, wanted[start : start + AT_ONCE])) or {}).items():
                 if isinstance(answer, bytes):
-                    held[name] = answer
+                    yield name, answer
                 elif not isinstance(answer, bytes | FileNotFoundError | PermissionError):
                     _given_up.add(self.address)  # some stores say "forbidden" of what isn't there
-        return held
 
     def write(self, contents: Mapping[str, bytes]) -> None:
         """Put CONTENTS there, by name. Another machine that puts the same at the same time does no harm."""

@@ -220,9 +220,8 @@ def known(project: Project, path: Path, stamp: str) -> Source | None:
     if entry is None or project.store.get("stack", entry["key"]) is None:
         return None
     findings = tuple(finding_of(item) for item in entry["findings"])
-    return Source(
-        path, display(path, project.root), stamp, entry["name"], entry["key"], b"", findings, entry["artifact"]
-    )
+    shown = display(path, project.root)
+    return Source(path, shown, stamp, entry["name"], entry["key"], b"", findings, entry["artifact"])
 
 
 def _load(item: tuple[Project, Path, str]) -> Source | list[Finding]:
@@ -321,8 +320,7 @@ def remember(project: Project, sources: Iterable[Source], executor: Executor) ->
     """Let the store know which effective specs the bytes of SOURCES stand for."""
     fresh = [dataclasses.replace(source, spec=b"") for source in sources if source.spec and source.stamp]
     parts = [(project, fresh[start : start + REMEMBERED]) for start in range(0, len(fresh), REMEMBERED)]
-    for _ in executor.map(_remember, parts, warm=True):
-        pass
+    list(executor.map(_remember, parts, warm=True))
 
 
 def _remember(item: tuple[Project, list[Source]]) -> None:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import contextlib
 import errno
 import io
+import json
 import os
 import pickle
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -192,7 +193,7 @@ def test_memory_is_bounded(store: Store, monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr(cache, "MEMORY_BYTES", 10_000)
     for number in range(100):
         store.put("kind", f"key{number}", {"x": "y" * 500})
-    assert sum(size for size, _ in store._memory.values()) <= 10_000
+        assert sum(len(json.dumps(value)) for value in store._memory.values()) <= 10_000
     assert store.get("kind", "key0") == {"x": "y" * 500}
 
 
@@ -281,8 +282,8 @@ class Others(Shared):
         super().__init__("memory://cache", writes)
         self.held: dict[str, bytes] = {}
 
-    def read(self, names: Iterable[str]) -> dict[str, bytes]:
-        return {name: self.held[name] for name in names if name in self.held}
+    def read(self, names: Iterable[str]) -> Iterator[tuple[str, bytes]]:
+        yield from [(name, self.held[name]) for name in names if name in self.held]
 
     def write(self, contents: Mapping[str, bytes]) -> None:
         self.held.update(contents)

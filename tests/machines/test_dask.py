@@ -132,6 +132,16 @@ def test_nobody_there(machines: Machines, shared: dict[str, str]) -> None:
     assert "Traceback" not in ran.err
 
 
+def test_what_is_in_the_shared_cache_is_asked_of_nobody(
+    machines: Machines, alone: dict[str, bytes], shared: dict[str, str]
+) -> None:
+    """Stacks that another machine has compiled are fetched: no scheduler is asked, and needs to be there."""
+    assert machines(**shared).run("render").code == 0
+    fresh, nowhere = machines(**shared, **NO_NODE), f"dask://127.0.0.1:{free_port()}"
+    ran = fresh.run("render", "--executor", nowhere)
+    assert (ran.code, fresh.dist) == (0, alone), ran.err
+
+
 def test_workers_of_another_version_are_refused(
     machines: Machines, shared: dict[str, str], scheduler: str, tmp_path: Path
 ) -> None:

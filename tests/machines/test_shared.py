@@ -95,6 +95,14 @@ def test_a_folder_that_machines_mount(machines: Machines, alone: dict[str, bytes
     assert "isn't used: it is in the work tree" in ran.err
 
 
+def test_a_disk_that_takes_nothing(machines: Machines, alone: dict[str, bytes], store: dict[str, str]) -> None:
+    """What is fetched is used where it can't be kept: slower, never wrong."""
+    assert machines(**store).run("render").code == 0
+    second = machines(**store, **NO_NODE, XDG_CACHE_HOME="/proc/nowhere")
+    ran = second.run("render")
+    assert (ran.code, ran.err, second.dist) == (0, "", alone)
+
+
 @contextmanager
 def answering(status: int | None) -> Iterator[str]:
     """A server that lacks each object, and says STATUS to whoever brings one; None: it says nothing."""
