@@ -195,7 +195,7 @@ def bring_stacks(keys: Iterable[str], store: Store) -> None:
     if store.shared is not None:
         wanted = list(keys)
         store.bring("stack", wanted)
-        entries = [store.get("stack", key) or {"components": []} for key in wanted]
+        entries = (store.get("stack", key) or {"components": []} for key in wanted)  # one at a time: a fleet has many
         store.bring("component", dict.fromkeys(component for entry in entries for component in entry["components"]))
 
 

@@ -111,7 +111,7 @@ def test_opt_outs(stack: Stack, witness: Witness, upgraded: Path) -> None:
     for machine in (annotated, labelled):  # or the operands would wait for the validator's files for ever
         machine.files.update(VALIDATOR_FILES)
         stack.kubelets.change(machine)
-    stack.shorten = {"deadlines": {"verifying": 6}}
+    stack.shorten = {"deadlines": {"verifying": 12}}
     witness.sights.clear()
     stack.apply(upgraded, without=VALIDATOR)
     for machine in (annotated, labelled):
