@@ -101,12 +101,13 @@ def judge_sources(
     refused: set[str] = set()
     bring_stacks((key for _, key, *_ in todo), project.store)
     where = grouped((project.store.get("stack", item[1]) is None, item) for item in todo)  # what is here needs no other
-    judged = (executor.map(_compile, same, worth=STACKS_PER_NODE, far=far) for far, same in where.items())
+    elsewhere = len(where.get(True, ())) if executor.scheduler else 0
+    judged = (executor.map(_compile, where.get(far, []), worth=STACKS_PER_NODE, far=far) for far in (True, False))
     for done, (key, findings, good) in enumerate(itertools.chain.from_iterable(judged), 1):
         results[key] = [finding_of(item) for item in findings]
         refused.update(() if good else [key])
         progress("compiling", done, len(todo))
-        if executor.scheduler and (done % STACKS_PER_FETCH == 0 or done == len(todo)):  # while others compile
+        if done <= elsewhere and (done % STACKS_PER_FETCH == 0 or done == elsewhere):  # while others compile
             bring_stacks(list(results)[-STACKS_PER_FETCH:], project.store)
     for key in by_key.keys() - results.keys():
         entry = project.store.get("stack", key) or {"findings": []}

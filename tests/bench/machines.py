@@ -69,8 +69,7 @@ def rendered(bench: Bench, count: int, *words: str, **more: str) -> Pair:
     project, again = bench.project(count, "distinct"), bench.project(count, "distinct")
     for policy in (again / "policies").glob("*.yaml"):
         policy.write_text(f"{policy.read_text(encoding='utf-8')}\n# again\n", encoding="utf-8")
-    cache = project.with_name(f"{project.name}-cache")
-    return tuple(_rendered(bench, each, cache, count, words, more) for each in (project, again))  # type: ignore[return-value]  # of two
+    return tuple(_rendered(bench, each, _cache(project), count, words, more) for each in (project, again))  # type: ignore[return-value]  # of two
 
 
 def side_by_side(bench: Bench, count: int) -> Cost:
@@ -78,8 +77,13 @@ def side_by_side(bench: Bench, count: int) -> Cost:
     projects = [bench.project(count // 2, "distinct") for _ in range(2)]
     with ThreadPoolExecutor(2) as both:
         of_half = functools.partial(_rendered, bench, count=count // 2, words=["--jobs", "1"], more={})
-        costs = list(both.map(lambda project: of_half(project, project / ".cache"), projects))
+        costs = list(both.map(lambda project: of_half(project, _cache(project)), projects))
     return Cost(max(cost.wall for cost in costs), max(cost.cpu for cost in costs))  # who ends last saw the other end
+
+
+def _cache(project: Path) -> Path:
+    """Beside it: one in the work tree is not used."""
+    return project.with_name(f"{project.name}-cache")
 
 
 def _rendered(bench: Bench, project: Path, cache: Path, count: int, words: Sequence[str], more: dict[str, str]) -> Cost:

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from gpustack.compiler import cache
 from gpustack.compiler.cache import KEPT_SALTS, Store, digest, own_digest, own_files, private_folder
-from gpustack.compiler.shared import Shared
+from gpustack.compiler.shared import AT_ONCE, Shared
 from tests.odd import ODD, make_odd
 
 SALT = "a" * 64
@@ -287,6 +287,22 @@ class Others(Shared):
 
     def write(self, contents: Mapping[str, bytes]) -> None:
         self.held.update(contents)
+
+
+def test_what_others_have_comes_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However much is asked for, one part of it is in memory: the next one is asked for when that is kept."""
+    asked: list[int] = []
+
+    def fetched(_: Shared, names: list[str]) -> dict[str, bytes]:
+        asked.append(len(names))
+        return dict.fromkeys(names, b"data")
+
+    monkeypatch.setattr(Shared, "_fetched", fetched)
+    answers = Shared("memory://parts").read(f"{number:05}" for number in range(2 * AT_ONCE + 1))
+    assert [next(answers)[0] for _ in range(AT_ONCE)] == [f"{number:05}" for number in range(AT_ONCE)]
+    assert asked == [AT_ONCE]
+    assert len(list(answers)) == AT_ONCE + 1
+    assert asked == [AT_ONCE, AT_ONCE, 1]
 
 
 def test_what_others_are_given(tmp_path: Path) -> None:
