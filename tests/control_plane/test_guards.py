@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -283,20 +283,35 @@ def test_discovery_changes_no_status_of_others(plane: ControlPlane, patch: Body)
     )
 
 
+def updated(api: Api, name: str, change: Callable[[Body], object]) -> None:
+    """Replace the node by itself with a CHANGE; again with the newest where a controller wrote in between."""
+
+    def taken() -> bool:
+        node = api.get("Node", name)
+        change(node)
+        try:
+            api.update(node)
+        except ApiError as error:
+            if error.reason != "Conflict":
+                raise
+            return False
+        return True
+
+    wait_for(taken, f"{name} is replaced", 30)
+
+
 def test_compute_domains(dra: ControlPlane) -> None:
     """The plugin labels its own node, the controller takes that label off any, and neither does more."""
     domain = "resource.nvidia.com/computeDomain"
     here, controller = as_pod(dra, PLUGIN, "here"), as_pod(dra, CONTROLLER, "there")
     here.patch("Node", "here", {"metadata": {"labels": {domain: "1"}}})
-    node = controller.get("Node", "here")
-    del node["metadata"]["labels"][domain]
-    node = controller.update(node)
+    updated(controller, "here", lambda node: node["metadata"]["labels"].pop(domain))
     refused(NODES, "its own node only", here.patch, "Node", "there", {"metadata": {"labels": {domain: "1"}}})
-    node["spec"]["unschedulable"] = True
-    refused(NODES, "nothing of its node's spec", controller.update, node)
-    del node["spec"]["unschedulable"]
-    node["metadata"]["labels"][DEPLOY] = "false"
-    refused(NODES, "those labels", controller.update, node)
+    for message, change in (
+        ("nothing of its node's spec", lambda node: node["spec"].update(unschedulable=True)),
+        ("those labels", lambda node: node["metadata"]["labels"].update({DEPLOY: "false"})),
+    ):
+        refused(NODES, message, updated, controller, "here", change)
 
 
 def daemons(name: str, **spec: Any) -> Body:

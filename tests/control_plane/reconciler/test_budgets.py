@@ -71,8 +71,7 @@ def test_budgets(stack: Stack, witness: Witness, limited: Path) -> None:
     assert all(stack.phase(machine) == "" for machine in rest)
     cordon(stack.api, alone, yes=False)
     stack.apply(limited)
-    for machine in (*rest, alone):
-        stack.reaches(machine, "Evicting")
+    stack.all_done(*rest, alone)
     for group in (three, one, training):
         assert witness.most(lambda sight: sight.owned, *(machine.name for machine in group)) == 1
     assert keys.CORDONED not in stack.annotations(three[0])

@@ -52,12 +52,14 @@ def test_failed_drivers(stack: Stack, upgraded: Path) -> None:
         stack.kubelets.change(machine, **{fault: True})
     for machine in (*faults, tainted):
         stack.api.patch("Node", machine.name, {"metadata": {"labels": {keys.HOLD: "true"}}})
+    job = stack.gpu_pod(tainted, ends_in=600)
     stack.apply(upgraded)
     stack.all_done(good)
     for machine in (*faults, tainted):
         stack.api.patch("Node", machine.name, {"metadata": {"labels": {keys.HOLD: None}}})
     stack.reaches(tainted, "Evicting")
     stack.api.patch("Node", tainted.name, {"spec": {"taints": [TAINT]}})
+    stack.api.delete("Pod", job["metadata"]["name"], "default", grace=0)
     wait_for(lambda: stack.last(tainted).get("outcome") == "released", "the tainted node is given back")
     assert "does not tolerate the taint" in stack.last(tainted)["reason"]
     assert stack.driver_hash(tainted) != stack.newest()

@@ -77,8 +77,7 @@ def test_others_interfere(stack: Stack, witness: Witness, upgraded: Path) -> Non
     nodes = stack.add(4, "free")
     uncordoned, held, down, again = nodes
     stack.all_done(*nodes)
-    for machine in (uncordoned, held, down):
-        stack.gpu_pod(machine, ends_in=3)
+    jobs = {machine.name: stack.gpu_pod(machine, ends_in=600)["metadata"]["name"] for machine in nodes}
     witness.sights.clear()
     stack.apply(upgraded)
     for machine in nodes:
@@ -87,18 +86,20 @@ def test_others_interfere(stack: Stack, witness: Witness, upgraded: Path) -> Non
     stack.api.patch("Node", held.name, {"metadata": {"labels": {keys.HOLD: "true"}}})
     stack.kubelets.down(down)
     stack.kubelets.remove(again)
+    stack.api.delete("Pod", jobs[again.name], "default", grace=0)
     stack.kubelets.add(fresh := Machine(again.name, labels=again.labels))
     wait_for(lambda: stack.last(held).get("outcome") == "released", "the held node is given back")
     assert not stack.node(held)["spec"].get("unschedulable")
-    wait_for(
-        lambda: stack.operation(uncordoned).get("recordons") == 1 or stack.done(uncordoned), "it is cordoned again"
-    )
+    wait_for(lambda: stack.operation(uncordoned).get("recordons") == 1, "it is cordoned again")
+    for machine in (uncordoned, held):
+        stack.api.delete("Pod", jobs[machine.name], "default", grace=0)
     stack.api.patch("Node", held.name, {"metadata": {"labels": {keys.HOLD: None}}})
     stack.all_done(uncordoned, held, fresh, seconds=45)
     assert witness.phases(uncordoned.name).count("Held") == 2
     assert stack.last(fresh)["kind"] == "install"
     assert stack.phase(down) == "Evicting"
     stack.kubelets.up(down)
+    stack.api.delete("Pod", jobs[down.name], "default", grace=0)
     stack.all_done(down)
     assert witness.torn() == []
 

@@ -32,7 +32,7 @@ def test_killed_at_every_phase(stack: Stack, witness: Witness, upgraded: Path) -
     witness.sights.clear()
     stack.apply(upgraded)
     for phase in ("Held", "Evicting", "Acting", "Verifying"):
-        wait_for(lambda phase=phase: any(stack.phase(one) == phase for one in nodes), f"{phase} begins", 60, 0.02)  # type: ignore[misc]
+        wait_for(lambda phase=phase: witness.saw(phase), f"{phase} begins", 60, 0.02)  # type: ignore[misc]
         programs[-1].kill()
         programs.append(stack.start(f"after-{phase.lower()}", "--lease-seconds", "3"))
     stack.all_done(*nodes)

@@ -73,6 +73,10 @@ class Witness:
                 found.append(sight.phase)
         return found
 
+    def saw(self, phase: str) -> bool:
+        """Whether any node has been in PHASE, however shortly."""
+        return any(sight.phase == phase for sight in self.sights)
+
     def most_cordoned(self, *nodes: str) -> int:
         """The most nodes that were cordoned at one time, of all or of those named."""
         return self.most(lambda sight: sight.cordoned, *nodes)
