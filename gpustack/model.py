@@ -17,7 +17,7 @@ Anything else that escapes is a defect of ours (exit 70).
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypeVar
 
@@ -152,20 +152,18 @@ def children(value: Any) -> Iterable[tuple[Any, Any]]:
     return value.items() if isinstance(value, dict) else enumerate(value if isinstance(value, list) else ())
 
 
-def leaves(value: Any, but: Collection[str] = ()) -> list[tuple[Place, Any]]:
-    """The single values in VALUE with their places, in its order; none of what is below the keys BUT. A place costs
-    little until `steps` makes a path of it: few are asked for."""
+def leaves(value: Any) -> list[tuple[Place, Any]]:
+    """The single values in VALUE with their places, in its order. A place costs little until `steps` makes a path of
+    it: few are asked for."""
     found: list[tuple[Place, Any]] = []
-    _gather(value, None, but, found)
+    _gather(value, None, found)
     return found
 
 
-def _gather(value: Any, place: Place | None, but: Collection[str], found: list[tuple[Place, Any]]) -> None:
+def _gather(value: Any, place: Place | None, found: list[tuple[Place, Any]]) -> None:
     for key, item in value.items() if isinstance(value, dict) else enumerate(value):
-        if key in but:
-            continue
-        if isinstance(item, dict | list):
-            _gather(item, (place, key), but, found)
+        if isinstance(item, (dict, list)):
+            _gather(item, (place, key), found)
         else:
             found.append(((place, key), item))
 
@@ -293,6 +291,14 @@ class Resource:
     body: Body = field(repr=False)
     stage: Stage
     origin: str
+    _leaves: list[tuple[Place, Any]] = field(default_factory=list, init=False, repr=False, compare=False)
+
+    @property
+    def leaves(self) -> list[tuple[Place, Any]]:
+        """Those of the body, gathered once: several rules ask."""
+        if not self._leaves:
+            self._leaves.extend(leaves(self.body))
+        return self._leaves
 
     @property
     def kind(self) -> str:

@@ -28,7 +28,7 @@ from ..model import GpustackError, MissingToolError
 from ..policy.loading.brought import LIMITS, LIST, brought_by
 from .cache import Store, salt
 from .refusals import said
-from .shared import Shared
+from .shared import Shared, plainly
 
 if TYPE_CHECKING:
     from .sources import Project
@@ -71,8 +71,7 @@ def mapped(scheduler: str, function: Callable[[T], R], items: Sequence[T]) -> It
             parts: list[Sequence[T]] = []
             while rest := items[sum(map(len, parts)) :]:  # the last ones are small: nobody waits long for them
                 parts.append(rest[: min(16, -(-len(rest) // (PARTS * max(1, workers))))])
-            run = functools.partial(_work, function, carried)
-            for future in client.map(run, parts, pure=False, retries=RETRIES):
+            for future in client.map(functools.partial(_work, function, carried), parts, pure=False, retries=RETRIES):
                 while not future.done():
                     with contextlib.suppress(TimeoutError):
                         future.result(timeout=ALONE)
@@ -82,8 +81,7 @@ def mapped(scheduler: str, function: Callable[[T], R], items: Sequence[T]) -> It
     except GpustackError:
         raise
     except Exception as error:  # whatever the network, a scheduler or a worker trips over
-        reason = " ".join(f"{type(error).__name__}: {error}".split())[:300]
-        raise MissingToolError(said("GPU982", scheduler=scheduler, reason=reason)) from error
+        raise MissingToolError(said("GPU982", scheduler=scheduler, reason=plainly(error))) from error
     finally:
         logging.disable(logging.NOTSET)
 

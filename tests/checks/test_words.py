@@ -68,7 +68,8 @@ def test_remedies_pass() -> None:
 
 
 def test_ports_in_quotes() -> None:
-    """A text in the place of a port is a name, and has a letter (IsValidPortName)."""
+    """A text in the place of a port is a name, and has a letter (IsValidPortName). A label of that name is no port."""
+    assert told("v1", "Service", {"selector": {}, "template": {"labels": {"port": "9400"}}}) == []
     assert told("v1", "Service", {"ports": [{"port": 80, "targetPort": "9400"}]}) == [
         ("spec.ports[0].targetPort", "write 9400, without quotes")
     ]

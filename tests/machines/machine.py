@@ -22,6 +22,7 @@ from tests.project import ROOT, TODAY, Ran, tree
 FLEET = ROOT / ".tools/fleet-venv/bin/python"
 OBJECTS = ROOT / ".tools/objects-venv/bin/python"
 BUCKET = "s3://bucket/cache"
+PROFILE = "DASK_DISTRIBUTED__WORKER__PROFILE__ENABLED"
 REGISTERED = re.compile("Registered to:")
 
 MOTO = """\
@@ -117,9 +118,11 @@ def scheduling(folder: Path) -> Iterator[str]:
 def working(
     folder: Path, scheduler: str, count: int = 2, package: Path = ROOT, env: Mapping[str, str] | None = None
 ) -> Iterator[list[Program]]:
-    """COUNT workers of SCHEDULER, of the gpustack in PACKAGE, with ENV; each a process in a folder of its own."""
+    """COUNT workers of SCHEDULER, of the gpustack in PACKAGE, with ENV, started as docs/scale.md says; each a process
+    in a folder of its own."""
     words = ["--no-dashboard", "--no-nanny", "--nthreads", "1", "--host", "127.0.0.1", "--local-directory", "scratch"]
-    setting = [f"{name}={value}" for name, value in {"PYTHONPATH": str(package), **(env or {})}.items()]
+    given = {"PYTHONPATH": str(package), PROFILE: "False", **(env or {})}
+    setting = [f"{name}={value}" for name, value in given.items()]
     programs = []
     for number in range(count):
         home = folder / f"worker{number}"

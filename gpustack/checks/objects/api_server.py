@@ -19,7 +19,6 @@ from ...model import (
     annotations_size,
     dotted,
     has_credentials,
-    leaves,
     mapping,
     mappings,
     masked,
@@ -116,10 +115,9 @@ def numbers(resource: Resource) -> Iterator[Hit]:
     if not of_kubernetes(resource) or resource.kind in OWN_NUMBERS:
         return
     of_others = AMOUNTS - {"value"} if resource.kind == "PriorityClass" else AMOUNTS
-    for place, number in leaves(resource.body, of_others):
-        if not isinstance(number, int) or isinstance(number, bool):
+    for place, number in resource.leaves:
+        if not isinstance(number, int) or isinstance(number, bool) or not of_others.isdisjoint(path := steps(place)):
             continue
-        path = steps(place)
         field = next((step for step in reversed(path) if isinstance(step, str)), "")
         if field in PORTS | PORTS_OR_NONE and not (field in PORTS) <= number <= 65535:
             yield hit(dotted(path), "port", who=who(resource), number=number)
@@ -170,7 +168,7 @@ def _without_nul(resource: Resource, path: Path, text: Any) -> Iterator[Hit]:
 @rule("GPU814", "error", over="object")
 def password_in_an_address(resource: Resource) -> Iterator[Hit]:
     """An address with a password in it."""
-    for place, text in leaves(resource.body):
+    for place, text in resource.leaves:
         if isinstance(text, str) and "@" in text and has_credentials(text):
             line = next(line for line in text.splitlines() if has_credentials(line))
             yield hit(dotted(steps(place)), who=who(resource), line=masked(line.strip())[:120])

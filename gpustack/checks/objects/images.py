@@ -48,13 +48,14 @@ class Use:
         return f"{self.kind} {self.namespace}/{self.name}" if self.namespace else f"{self.kind} {self.name}"
 
 
-def uses(body: Body) -> Iterator[tuple[str, Use]]:
-    """Each image that the object BODY names, once for each place. The examples in a CRD's descriptions don't count."""
+def uses(body: Body, held: Iterable[tuple[Place, Any]] = ()) -> Iterator[tuple[str, Use]]:
+    """Each image that the object BODY names, once for each place. The examples in a CRD's descriptions don't count.
+    HELD: its leaves, where they are known."""
     kind, metadata = str(body.get("kind", "")), body.get("metadata") or {}
     if kind == "CustomResourceDefinition":
         return
     namespace, name = str(metadata.get("namespace", "")), str(metadata.get("name", ""))
-    for place, text in leaves(body):
+    for place, text in held or leaves(body):
         if isinstance(text, str) and (found := _named(text, body, place)):
             path = steps(place)
             pulled = path[-1] == "image" and len(path) > 2 and path[-3] in _CONTAINERS
@@ -85,7 +86,7 @@ def in_text(text: str) -> tuple[str, ...]:
 @rule("GPU114", "warning", over="object")
 def image_without_tag(resource: Resource) -> Iterator[Hit]:
     """An image with neither tag nor digest."""
-    for reference, use in uses(resource.body):
+    for reference, use in uses(resource.body, resource.leaves):
         if not images.is_tagged(reference):
             yield hit(use.place, object=use.object, reference=reference)
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from ...catalog import kubernetes, object_kinds
 from ...catalog._lookup import nearest
-from ...model import Path, Resource, dotted, leaves, mappings, steps
+from ...model import Path, Resource, dotted, mappings, steps
 from ...policy.language.spec import ClusterPolicySpec
 from ...policy.loading.diagnose import nulls
 from ...policy.loading.lists import identity
@@ -40,8 +40,8 @@ def number_in_quotes(resource: Resource) -> Iterator[Hit]:
         if what := _no_share(value, str(path[-1])):
             remedy = f"write {value}, without quotes" if _number(value) else 'write a number from 0 on, or "25%"'
             yield hit(dotted(path), "share", remedy=remedy, who=who(resource), key=path[-1], value=what)
-    for place, value in leaves(resource.body, MAPS) if of_kubernetes(resource) else ():
-        if place[1] in PORTS and _number(value):
+    for place, value in resource.leaves if of_kubernetes(resource) else ():
+        if place[1] in PORTS and _number(value) and MAPS.isdisjoint(steps(place)):
             yield hit(dotted(steps(place)), who=who(resource), key=place[1], value=value)
 
 

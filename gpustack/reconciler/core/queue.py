@@ -14,7 +14,7 @@ from heapq import heapify, heappop, heappush
 from itertools import groupby
 from typing import Any
 
-from ...api.node_policy import Breaker, OrderBy, Soak
+from ...api.node_policy import Breaker, Soak
 from . import evictions
 from .actions import Action, Tell, Wait, Why
 from .admission import Candidate, gate
@@ -203,7 +203,8 @@ def _order(known: Snapshot, candidate: Candidate) -> tuple[tuple[Any, ...], tupl
     name. A node that fails, or asks to be tried again, takes nobody's turn."""
     view, upgrade = candidate.view, candidate.policy.spec.upgrade
     setbacks = _set_back(known, view)
-    ranks = [_rank(each, view.labels.get(each.label, "")) for each in upgrade.order or ()]
+    asked = [(each.values, view.labels.get(each.label, "")) for each in upgrade.order or ()]
+    ranks = [values.index(value) if value in values else len(values) for values, value in asked]
     used = known.used.get(view.node.uid, sys.maxsize) if upgrade.leastUsed else 0
     failed, whole = candidate.again is not None, not {"repair", "health"} & set(candidate.due.acts)
     return (setbacks, failed, whole, ranks), (used, view.name)
@@ -221,10 +222,6 @@ def _set_back(known: Snapshot, view: View) -> int:
 def uncounted(known: Snapshot, candidate: Candidate) -> bool:
     """Whether the order of the candidates depends on how many pods use a GPU of the node, and nobody has counted."""
     return bool(candidate.policy.spec.upgrade.leastUsed) and candidate.view.node.uid not in known.used
-
-
-def _rank(by: OrderBy, value: str) -> int:
-    return by.values.index(value) if value in by.values else len(by.values)
 
 
 def _blocked(known: Snapshot, candidate: Candidate, trials: int) -> Why | None:
