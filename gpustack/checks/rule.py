@@ -22,7 +22,7 @@ date picks. Rejected: handing the date to the rule, which would make every cache
 import datetime
 import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib import import_module
 from pathlib import Path
@@ -115,33 +115,20 @@ def joined(hits: Iterable[Hit]) -> Iterator[Hit]:
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """A registered rule. `check` takes what `over` says; what a spec means, where that is a spec."""
+    """A registered rule. `check` takes what `over` says; what a spec means (`of` makes that), where that is a spec."""
 
     id: str
     severity: Severity
     check: Check
     over: Over = "spec"
+    of: Callable[[Any], Any] = field(default=lambda subject: subject, repr=False, compare=False)
 
     def findings(self, subject: Any) -> Iterator[Finding]:
         """What the rule has to say about SUBJECT, which is of the type that `over` says."""
-        if self.over == "spec":
-            from ..cluster.resolve import resolve  # nobody pays for it whose render is in the cache
-
-            subject = resolve(subject)
-        hits = [self._told(each) for each in self.check(subject)]
+        hits = [self._told(each) for each in self.check(self.of(subject))]
         for hit in joined(hits) if hits else ():
-            yield Finding(
-                self.id,
-                self.severity,
-                hit.what,
-                path=hit.path,
-                why=hit.why,
-                remedy=hit.remedy,
-                inside=hit.inside,
-                key=hit.key,
-                since=hit.since,
-                until=hit.until,
-            )
+            told = (hit.what, hit.path, None, hit.why, hit.remedy)
+            yield Finding(self.id, self.severity, *told, hit.inside, hit.key, hit.since, hit.until)
 
     def _told(self, hit: Hit) -> Hit:
         """HIT with what it doesn't say itself from the rule's page: of its case, with its words."""
@@ -200,6 +187,10 @@ def rule(id: str, severity: Severity, over: Over = "spec") -> Callable[[CheckT],
         if getattr(takes, "__name__", takes) != TYPES[over]:
             raise TypeError(f"{id} looks at a {TYPES[over]}, and {check.__name__} takes a {takes}")
         RULES[id] = Rule(id, severity, check, over)
+        if over == "spec":  # a warm render imports no rule, and not what these look at
+            from ..cluster.resolve import resolve
+
+            RULES[id] = replace(RULES[id], of=resolve)
         return check
 
     return register

@@ -126,11 +126,10 @@ def as_data(name: str, pools: Pools, total: Totals, served: list[Series]) -> dic
 
 def totals_data(sums: Totals) -> dict[str, Any]:
     """Sums by resource and by what one of it is, and the pools that they are without."""
-    return {name: [total_data(one) for one in every] for name, every in sums.items()}
-
-
-def total_data(total: Total) -> dict[str, Any]:
-    return {"unit": unit_data(total.unit), **(bounds(total.known) or {}), "without": total.without}
+    return {
+        name: [{"unit": unit_data(one.unit), **(bounds(one.known) or {}), "without": one.without} for one in every]
+        for name, every in sums.items()
+    }
 
 
 def unit_data(unit: Unit) -> dict[str, Any]:

@@ -55,10 +55,7 @@ NEEDS: Mapping[str, tuple[str, Callable[[Cluster], object]]] = {
     ),
     "nvswitch": ("no node pool has whole GPUs on boards with NVSwitch", switched),
     "driver": ("the nodes bring their driver", lambda cluster: cluster.container_drivers),
-    "plugin": (
-        "there is no device plugin",
-        lambda cluster: not cluster.dra and cluster.spec.devicePlugin.enabled,
-    ),
+    "plugin": ("there is no device plugin", lambda cluster: not cluster.dra and cluster.spec.devicePlugin.enabled),
     "mig": (
         "no node pool has a MIG layout, or there is no MIG manager",
         lambda cluster: cluster.mig_manager and any(pool.layout for pool in cluster.pools),

@@ -187,7 +187,7 @@ class Store:
 
     def put(self, kind: str, key: str, value: dict[str, Any]) -> None:
         """Store VALUE. Another process that stores the same key at the same time does no harm."""
-        payload = json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode("utf-8", "surrogatepass")
+        payload = _written(value)
         self._remember(kind, key, value, len(payload))
         data = self._seal(kind, key, payload) + b"\n" + payload
         self._keep(kind, key, data)
@@ -231,6 +231,17 @@ class Store:
             stores = (entry for entry in os.scandir(self.root) if entry.is_dir() and len(entry.name) == 32)
             for entry in sorted(stores, key=lambda entry: entry.stat().st_mtime)[:-KEPT_SALTS]:
                 shutil.rmtree(entry.path, ignore_errors=True)
+
+
+def _written(value: dict[str, Any]) -> bytes:
+    """VALUE as JSON, by pydantic's writer, which takes a third of the time of Python's and refuses names of files that
+    aren't UTF-8."""
+    from pydantic_core import PydanticSerializationError, to_json  # which nobody waits for who only reads
+
+    try:
+        return to_json(value)
+    except PydanticSerializationError:
+        return json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode("utf-8", "surrogatepass")
 
 
 @contextlib.contextmanager

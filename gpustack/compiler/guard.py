@@ -37,6 +37,9 @@ crowded one, waiting is better than giving up."""
 KEYS = frozenset(("hello", "ok", "error", "callback"))
 """Each message from Node has one of them."""
 
+GONE = b'{"ok":{}}'
+"""What Node says when it has let an object go."""
+
 TREE = ("cdk8s.ApiObject", "cdk8s.App@", "cdk8s.Chart@", "cdk8s.Helm@", "cdk8s.Include@", "constructs.")
 """What the names of objects begin with that are of one tree of constructs. Others, such as a quantity, may be constants
 of a team's module."""
@@ -104,7 +107,8 @@ class GuardedNode(process._NodeProcess):  # noqa: SLF001 - jsii has no other way
             except OSError as error:
                 raise self._failed(str(error), ended=True) from error
             for _ in some:
-                self._next_message()
+                if (line := self._line()) != GONE:
+                    self._message(line)
 
     def stop(self) -> None:
         if self.stopped:
@@ -117,7 +121,9 @@ class GuardedNode(process._NodeProcess):  # noqa: SLF001 - jsii has no other way
             self._ctx_stack.close()
 
     def _next_message(self) -> Mapping[Any, Any]:
-        line = self._line()
+        return self._message(self._line())
+
+    def _message(self, line: bytes) -> Mapping[Any, Any]:
         try:
             message = json.loads(line, object_hook=self._noted)
         except ValueError:

@@ -322,6 +322,8 @@ def schema_findings(
 def component_result(entry: Entry | TeamEntry, resources: list[Resource], namespace: str) -> Result:
     """What the store keeps of the component ENTRY: its files, what they provide and need, what rules over single
     objects say (with the object), and its bodies as one text, which few ask for."""
+    from pydantic_core import to_json
+
     from ..checks.objects.references import needed, provided
 
     seen = ((each, _looked_at(each)) for each in resources)
@@ -332,7 +334,7 @@ def component_result(entry: Entry | TeamEntry, resources: list[Resource], namesp
         "needs": [item for resource in resources for item in needed(resource.body)],
         "section": entry.section,
         "findings": [[named(each.body, namespace), plain(finding)] for each, hits in judged for finding in hits],
-        "bodies": json.dumps([[resource.stage, resource.origin, resource.body] for resource in resources]),
+        "bodies": to_json([[resource.stage, resource.origin, resource.body] for resource in resources]).decode(),
     }
 
 

@@ -7,7 +7,7 @@ A component has its construct in `components/<subject>/<module>.py`, and its inp
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cache
+from functools import cache, lru_cache
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -41,12 +41,7 @@ class Entry(NamedTuple):
         """What the component needs of SPEC, or None where it is off."""
         from ..cluster.resolve import resolve  # not for who names components only
 
-        cluster = resolve(spec)
-        if cluster.dra and not self.dra:
-            return None
-        place, name = (self.subject, self.module) if self.shared else (self.module, "from_cluster")
-        inputs_of: Callable[[Cluster], Inputs | None] = _found(self.subject, f"{place}_inputs", name)
-        return inputs_of(cluster)
+        return _inputs(self, resolve(spec))
 
     @property
     def section(self) -> str:
@@ -58,6 +53,15 @@ class Entry(NamedTuple):
         """The construct's class; importing it starts Node."""
         construct: type[Component[Inputs]] = _found(self.subject, self.module, self.construct)
         return construct
+
+
+@lru_cache(maxsize=64)  # of one cluster: guards ask for what a dozen others are given
+def _inputs(entry: Entry, cluster: Cluster) -> Inputs | None:
+    if cluster.dra and not entry.dra:
+        return None
+    place, name = (entry.subject, entry.module) if entry.shared else (entry.module, "from_cluster")
+    inputs_of: Callable[[Cluster], Inputs | None] = _found(entry.subject, f"{place}_inputs", name)
+    return inputs_of(cluster)
 
 
 @cache

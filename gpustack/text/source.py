@@ -50,7 +50,8 @@ def load_bytes(path: pathlib.Path, display: str) -> bytes:
     try:
         mode = path.stat().st_mode
         if not stat.S_ISREG(mode):
-            raise _not_a_file(mode, display)
+            sort = next((words for test, words in _SPECIAL if test(mode)), "no regular file")
+            raise refusal("GPU001", "folder" if stat.S_ISDIR(mode) else "special", Location(display), sort=sort)
         raw = read_regular(path, limit=LIMIT + 1)
     except (OSError, ValueError) as error:
         raise _unreadable(path, display, error) from None
@@ -91,11 +92,6 @@ def place(text: str, file: str, line: int, column: int) -> Location:
     if line > last:
         line, column = last, len(lines[last - 1]) + 1
     return Location(file, line, column, None if secrets.hides(text, line) else lines[line - 1])
-
-
-def _not_a_file(mode: int, display: str) -> InputError:
-    sort = next((words for test, words in _SPECIAL if test(mode)), "no regular file")
-    return refusal("GPU001", "folder" if stat.S_ISDIR(mode) else "special", Location(display), sort=sort)
 
 
 def _unreadable(path: pathlib.Path, display: str, error: OSError | ValueError) -> InputError:

@@ -34,6 +34,8 @@ FAILURES = {
     "answers without an end": ("printf '{'; exec sleep 60", "it gave no answer for 2 seconds"),
     "answers through somebody else": ("sleep 60 | cat; true", "it gave no answer for 2 seconds"),
     "dies half-way": (f"""exec {REAL} --require "$0.dies.cjs" "$@" >&2""", "it was killed by signal 9"),
+    "dies at the end": (f"""exec {REAL} --require "$0.ends.cjs" "$@" >&2""", "it was killed by signal 9"),
+    "forgets nothing": (f"""exec {REAL} --require "$0.stays.cjs" "$@" >&2""", "'no' is not an answer"),
     "answers once": (f"""{REAL} -p '`{{"hello": "@jsii/runtime@$V"}}`'; exec sleep 60""", "it gave no answer"),
 }
 
@@ -48,6 +50,18 @@ fs.readSync = (file, ...more) => {
 """
 """What makes a real Node die of the fourth request."""
 
+AT_THE_END = """
+const fs = require("fs"), read = fs.readSync;
+fs.readSync = (file, buffer, ...more) => {
+  const length = read(file, buffer, ...more);
+  if (file === 3 && buffer.subarray(0, length).includes('"del"')) {
+    WHAT
+  }
+  return length;
+};
+"""
+"""What makes a real Node do WHAT when it is to forget the first construct: once all of them are made."""
+
 
 def broken(folder: Path, does: str) -> str:
     """A Node that tells its version, and then DOES what breaks it; what it prints is its answer."""
@@ -58,6 +72,9 @@ def broken(folder: Path, does: str) -> str:
         f'#!/bin/sh\n[ "$1" = --version ] && echo v24.0.0 && exit\nexec >&3\n{does.replace("$V", version)}\n'
     )
     (folder / "node.dies.cjs").write_text(DIES)
+    (folder / "node.ends.cjs").write_text(AT_THE_END.replace("WHAT", 'process.kill(process.pid, "SIGKILL");'))
+    stays = r"""fs.writeSync(3, 'no\n'); for (;;);"""
+    (folder / "node.stays.cjs").write_text(AT_THE_END.replace("WHAT", stays))
     program.chmod(0o755)
     return str(program)
 

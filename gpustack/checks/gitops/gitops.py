@@ -65,6 +65,8 @@ def _labels(spec: ClusterPolicySpec) -> Iterator[tuple[Path, Mapping[str, str]]]
 @rule("GPU802", "error")
 def variable(cluster: Cluster) -> Iterator[Hit]:
     """A variable that nothing replaces."""
+    if "${" not in cluster.spec.model_dump_json(exclude_defaults=True):
+        return
     dump = cluster.spec.model_dump(exclude_none=True, exclude_defaults=True)
     for path, value in _variables(dump, ("spec",)):
         yield hit(dotted(path), value=value)

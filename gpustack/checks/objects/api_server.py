@@ -29,6 +29,7 @@ from ...policy.language.types import CONFIG_KEY, DNS_LABEL, DNS_SUBDOMAIN, ENV_N
 from ..rule import Hit, hit, rule
 from .pods import containers, who
 
+VALUE_OR_NONE = LABEL_VALUE.or_empty()
 RBAC = "rbac.authorization.k8s.io"
 LABELS_AS_NAMES = ("Namespace", "Service")
 """Kinds whose objects have a DNS label as their name."""
@@ -87,7 +88,7 @@ def _labels(resource: Resource, path: Path, labels: Any) -> Iterator[Hit]:
     for key, value in mapping(labels).items():
         yield from _held(resource, (*path, key), key, LABEL_KEY)
         if isinstance(value, str):
-            yield from _held(resource, (*path, key), value, LABEL_VALUE.or_empty())
+            yield from _held(resource, (*path, key), value, VALUE_OR_NONE)
 
 
 def _annotations(resource: Resource, path: Path, annotations: Any) -> Iterator[Hit]:

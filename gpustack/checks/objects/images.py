@@ -29,6 +29,8 @@ from .pods import FOREIGN
 _REFERENCE = re.compile(IMAGE.pattern)
 _WORD = re.compile(r"[A-Za-z0-9][\w./:@+-]*")
 _CONTAINERS = {"containers", "initContainers", "ephemeralContainers"}
+NAMES = ("image", "reference")
+"""Keys of an image's name, be it without a registry; in other texts only names with one count."""
 PARTS = ("repository", "version")
 """Keys beside an `image` that has the rest of its name in them."""
 
@@ -56,7 +58,7 @@ def uses(body: Body, held: Iterable[tuple[Place, Any]] = ()) -> Iterator[tuple[s
         return
     namespace, name = str(metadata.get("namespace", "")), str(metadata.get("name", ""))
     for place, text in held or leaves(body):
-        if isinstance(text, str) and (found := _named(text, body, place)):
+        if isinstance(text, str) and ("/" in text or place[1] in NAMES) and (found := _named(text, body, place)):
             path = steps(place)
             pulled = path[-1] == "image" and len(path) > 2 and path[-3] in _CONTAINERS
             yield from ((reference, Use(kind, namespace, name, dotted(path), pulled)) for reference in found)

@@ -1,5 +1,6 @@
 """Inputs that many components share: the base class, what holds for every DaemonSet, and image references."""
 
+import functools
 import hashlib
 import re
 from collections.abc import Callable, Container, Iterable, Sequence
@@ -102,6 +103,7 @@ class Common(Inputs):
         return "" if self.nri or (self.runtime == "crio" and not self.cdi) else self.runtime_class
 
     @classmethod
+    @functools.lru_cache(maxsize=1)
     def from_cluster(cls, cluster: Cluster) -> Self:
         paths = cluster.spec.hostPaths
         return cls.of(cluster, cluster.spec.daemonsets, paths.driverInstallDir, paths.rootFS)

@@ -10,6 +10,8 @@ Rejected: doing so in each component, where the next one forgets it.
 import json
 from typing import Any
 
+from pydantic_core import to_json
+
 from ...catalog import object_kinds
 from ...gitops.engines import wanted as engines_want
 from ...model import ANNOTATIONS_LIMIT, Body
@@ -19,7 +21,7 @@ PODS = {kind: path for (_, kind), (path,) in object_kinds.grouped("pods").items(
 """Where a kind has its PodSpec."""
 EACH = "*"
 SINGLE = ("averageValue", "value", "sizeLimit", "divisor")
-MARKS = ('"resources"', '"sizeLimit"', '"overhead"', '"divisor"')
+MARKS = (b'"resources"', b'"sizeLimit"', b'"overhead"', b'"divisor"')
 GROUPS = ("", "apps", "autoscaling", "node.k8s.io")
 AMOUNTS = object_kinds.paths(object_kinds.facts()["amounts"])
 (POD_AMOUNTS,) = object_kinds.paths(object_kinds.facts()["pod_amounts"]).values()
@@ -28,9 +30,9 @@ AMOUNTS = object_kinds.paths(object_kinds.facts()["amounts"])
 
 def clean(body: Body) -> Body:
     """BODY with what every object gets; BODY itself where that is nothing."""
-    text = json.dumps(body)
-    wanted = engines_want("verbatim") if "${" in text else {}
-    if len(text) >= ANNOTATIONS_LIMIT:
+    text = to_json(body)
+    wanted = engines_want("verbatim") if b"${" in text else {}
+    if len(text) * 4 >= ANNOTATIONS_LIMIT and len(json.dumps(body)) >= ANNOTATIONS_LIMIT:  # which writes more
         wanted |= engines_want("large")
     if body["kind"] in AMOUNTS or any(mark in text for mark in MARKS):
         body = with_quantities(body)

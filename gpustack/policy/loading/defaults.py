@@ -17,15 +17,7 @@ from gpustack.catalog import defaults as own
 from gpustack.catalog import kubernetes, platforms, releases
 from gpustack.catalog._lookup import UnknownName
 from gpustack.model import Finding, InputError, Location, Path, dotted, mapping
-from gpustack.policy.loading.derived import (
-    DERIVED,
-    KUBERNETES,
-    RELEASE,
-    Derived,
-    empty_images,
-    further_images,
-    named,
-)
+from gpustack.policy.loading.derived import DERIVED, KUBERNETES, RELEASE, Derived, empty_images, further_images, named
 from gpustack.policy.loading.envelope import TEXTS
 from gpustack.policy.loading.layers import Merged, Part, merge
 

@@ -64,13 +64,10 @@ def _contents(file: str) -> dict[str, str]:
     too: a number beyond all bounds, or a list in a thousand others."""
     try:
         found = msgspec.json.decode(file, type=_File).layouts
-        return {name: _canonical(raw) for name, raw in found.items()}
+        sortedly = msgspec.json.Encoder(order="sorted").encode
+        return {name: sortedly(msgspec.json.decode(raw)).decode() for name, raw in found.items()}
     except (msgspec.MsgspecError, ValueError, RecursionError):
         return {}
-
-
-def _canonical(raw: msgspec.Raw) -> str:
-    return msgspec.json.encode(msgspec.json.decode(raw), order="sorted").decode()
 
 
 def text(file: Mapping[str, str]) -> str:

@@ -77,12 +77,7 @@ def selects(budget: Document, pod: Document) -> bool:
 
 def _expression(each: Mapping[str, Any], labels: Mapping[str, str]) -> bool:
     key, values = each["key"], ",".join(each.get("values") or [])
-    texts = {
-        "In": f"{key} in ({values})",
-        "NotIn": f"{key} notin ({values})",
-        "Exists": key,
-        "DoesNotExist": f"!{key}",
-    }
+    texts = {"In": f"{key} in ({values})", "NotIn": f"{key} notin ({values})", "Exists": key, "DoesNotExist": f"!{key}"}
     return selectors.matches(texts[each["operator"]], labels)
 
 
