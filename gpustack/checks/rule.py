@@ -22,7 +22,7 @@ date picks. Rejected: handing the date to the rule, which would make every cache
 import datetime
 import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cache
 from importlib import import_module
 from pathlib import Path
@@ -115,17 +115,16 @@ def joined(hits: Iterable[Hit]) -> Iterator[Hit]:
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """A registered rule. `check` takes what `over` says; what a spec means (`of` makes that), where that is a spec."""
+    """A registered rule. `check` takes what `over` says; what a spec means, where that is a spec."""
 
     id: str
     severity: Severity
     check: Check
     over: Over = "spec"
-    of: Callable[[Any], Any] = field(default=lambda subject: subject, repr=False, compare=False)
 
     def findings(self, subject: Any) -> Iterator[Finding]:
         """What the rule has to say about SUBJECT, which is of the type that `over` says."""
-        hits = [self._told(each) for each in self.check(self.of(subject))]
+        hits = [self._told(each) for each in self.check(_meaning()(subject) if self.over == "spec" else subject)]
         for hit in joined(hits) if hits else ():
             told = (hit.what, hit.path, None, hit.why, hit.remedy)
             yield Finding(self.id, self.severity, *told, hit.inside, hit.key, hit.since, hit.until)
@@ -140,6 +139,13 @@ class Rule:
         said = {"what": hit.what, "reason": hit.why, "remedy": hit.remedy}
         told = [text or Template(page.get(part, "")).substitute(words) for part, text in said.items()]
         return replace(hit, what=told[0], why=told[1], remedy=told[2], case="", words=())
+
+
+@cache
+def _meaning() -> Callable[[Any], Any]:
+    from ..cluster.resolve import resolve  # nobody pays for it whose render is in the cache
+
+    return resolve
 
 
 @cache
@@ -187,10 +193,6 @@ def rule(id: str, severity: Severity, over: Over = "spec") -> Callable[[CheckT],
         if getattr(takes, "__name__", takes) != TYPES[over]:
             raise TypeError(f"{id} looks at a {TYPES[over]}, and {check.__name__} takes a {takes}")
         RULES[id] = Rule(id, severity, check, over)
-        if over == "spec":  # a warm render imports no rule, and not what these look at
-            from ..cluster.resolve import resolve
-
-            RULES[id] = replace(RULES[id], of=resolve)
         return check
 
     return register

@@ -234,8 +234,7 @@ class Store:
 
 
 def _written(value: dict[str, Any]) -> bytes:
-    """VALUE as JSON, by pydantic's writer, which takes a third of the time of Python's and refuses names of files that
-    aren't UTF-8."""
+    """VALUE as JSON, by pydantic's writer: a third of Python's time, but it refuses names that are not UTF-8."""
     from pydantic_core import PydanticSerializationError, to_json  # which nobody waits for who only reads
 
     try:

@@ -20,12 +20,13 @@ def test_containers_of_all_kinds() -> None:
     pod = {
         "containers": [{"image": "busybox"}],
         "initContainers": [{"image": "nvcr.io/nvidia/driver:595-ubuntu22.04"}],
-        "volumes": [{"image": {"reference": "models/llama:1"}}],
+        "volumes": [{"image": {"reference": "models/llama:1"}}, {"image": {"reference": "llama:1"}}],
     }
     assert found({"template": {"spec": pod}}) == [
         ("busybox", "spec.template.spec.containers[0].image", True),
         ("nvcr.io/nvidia/driver:595-ubuntu22.04", "spec.template.spec.initContainers[0].image", True),
         ("models/llama:1", "spec.template.spec.volumes[0].image.reference", False),
+        ("llama:1", "spec.template.spec.volumes[1].image.reference", False),
     ]
 
 

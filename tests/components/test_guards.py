@@ -12,6 +12,8 @@ from gpustack.cluster.resolve import resolve
 from gpustack.components import Guards, NetworkPolicies
 from gpustack.components.guards import guards_inputs
 from gpustack.components.parts.admission import quoted
+from gpustack.components.parts.common_inputs import Common
+from gpustack.components.registry import REGISTRY
 from gpustack.model import Body
 from tests.components.common import render, spec
 from tests.project import ROOT
@@ -182,6 +184,18 @@ def test_literals() -> None:
     assert quoted("a' || true || '") == "'a\\' || true || \\''"
     assert quoted('say "\\"') == "'say \"\\\\\"'"
     assert quoted("a\nb") == "'a\\nb'"
+
+
+def test_inputs_are_made_once_for_a_cluster() -> None:
+    """Guards ask for what a dozen other components are given, and each operand for what steers all: neither is made
+    again, and another cluster has its own."""
+    some, other = spec(), spec(cluster={"namespace": "gpus"})
+    made = {entry.id: entry.inputs(some) for entry in REGISTRY}
+    assert len([each for each in made.values() if each]) > 10
+    assert [entry.id for entry in REGISTRY if entry.inputs(some) is not made[entry.id]] == []
+    steering = Common.from_cluster(resolve(some))
+    assert Common.from_cluster(resolve(some)) is steering
+    assert Common.from_cluster(resolve(other)) == steering.model_copy(update={"namespace": "gpus"})
 
 
 def listeners(**fields: Any) -> dict[str, Body]:

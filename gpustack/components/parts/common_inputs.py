@@ -103,7 +103,7 @@ class Common(Inputs):
         return "" if self.nri or (self.runtime == "crio" and not self.cdi) else self.runtime_class
 
     @classmethod
-    @functools.lru_cache(maxsize=1)
+    @functools.lru_cache(maxsize=1)  # each operand asks
     def from_cluster(cls, cluster: Cluster) -> Self:
         paths = cluster.spec.hostPaths
         return cls.of(cluster, cluster.spec.daemonsets, paths.driverInstallDir, paths.rootFS)

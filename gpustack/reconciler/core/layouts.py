@@ -64,8 +64,8 @@ def _contents(file: str) -> dict[str, str]:
     too: a number beyond all bounds, or a list in a thousand others."""
     try:
         found = msgspec.json.decode(file, type=_File).layouts
-        sortedly = msgspec.json.Encoder(order="sorted").encode
-        return {name: sortedly(msgspec.json.decode(raw)).decode() for name, raw in found.items()}
+        encode = msgspec.json.Encoder(order="sorted").encode
+        return {name: encode(msgspec.json.decode(raw)).decode() for name, raw in found.items()}
     except (msgspec.MsgspecError, ValueError, RecursionError):
         return {}
 
